@@ -1,0 +1,48 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace vigil {
+
+/// The clock that orders everything in memory: monotonic microseconds. It has no now() on purpose: pure code is
+/// given the time, and Loop::now() is the one place that reads it.
+struct Monotonic {
+    using rep = std::int64_t;
+    using period = std::micro;
+    using duration = std::chrono::duration<rep, period>;
+};
+
+using Duration = Monotonic::duration;
+using TimePoint = std::chrono::time_point<Monotonic, Duration>;
+
+/// `at + by`, clamped to the end of time. `by` is not negative.
+[[nodiscard]] constexpr TimePoint saturating_add(TimePoint at, Duration by) noexcept {
+    if (at > TimePoint{} && by > TimePoint::max() - at) return TimePoint::max();
+    return at + by;
+}
+
+/// How long to wait: made from any chrono duration, whole or fractional. Rounded up to the microsecond (late, never
+/// early) and clamped to [0, longest] instead of overflowing; NaN counts as 0.
+class Delay {
+   public:
+    static constexpr Duration longest = Duration::max() / 2;  // 146 000 years
+
+    template <class Rep, class Period>
+    constexpr Delay(std::chrono::duration<Rep, Period> delay) noexcept : value_(clamp(delay)) {}
+
+    [[nodiscard]] constexpr Duration value() const noexcept { return value_; }
+
+   private:
+    template <class Rep, class Period>
+    static constexpr Duration clamp(std::chrono::duration<Rep, Period> delay) noexcept {
+        if (!(delay.count() > Rep{0})) return Duration::zero();
+        using Wide = std::chrono::duration<long double, std::micro>;
+        if (Wide{delay} >= Wide{longest}) return longest;
+        return std::chrono::ceil<Duration>(delay);
+    }
+
+    Duration value_;
+};
+
+}  // namespace vigil
