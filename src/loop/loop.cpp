@@ -28,7 +28,7 @@ Loop Loop::with_virtual_time(VirtualTime mode) { return Loop(std::make_unique<Im
 Loop::~Loop() = default;
 
 TimerId Loop::add_timer(Delay delay, Function<void()> callback) {
-    return impl_->add_timer(delay.value(), {not_empty(callback), std::nullopt});
+    return impl_->add_timer(delay.value(), {not_empty(callback), Impl::Timer::once});
 }
 TimerId Loop::add_periodic_timer(Delay interval, Function<void()> callback) {
     return impl_->add_timer(interval.value(), {not_empty(callback), interval.value()});

@@ -10,7 +10,7 @@ namespace {
 
 // What a turn spends on due timers before it looks at I/O again.
 constexpr Duration turn_budget = std::chrono::milliseconds{1};
-constexpr int turn_budget_timers = 4096;
+constexpr std::size_t turn_budget_timers = 4096;
 constexpr int timers_between_looks_at_the_clock = 16;
 
 constexpr int turns_at_one_instant = 100'000;
@@ -174,11 +174,10 @@ void Loop::Impl::run_timers() noexcept {
     if (timers_.empty()) return;
     const TimePoint turn_now = now();
     const auto first_of_next_turn = timers_.next_sequence();
-    std::size_t to_settle = turn_budget_timers;
-    if (!timers_.settle(turn_now, to_settle)) return;
-    for (int ran = 1; ran <= turn_budget_timers && callbacks.allowed(); ++ran) {
-        const auto head = timers_.head();
-        if (!head || head->due > turn_now || head->sequence >= first_of_next_turn) return;
+    std::size_t left = turn_budget_timers;
+    for (int ran = 1; callbacks.allowed(); ++ran) {
+        const auto head = timers_.head(turn_now, left);
+        if (!head || head->sequence >= first_of_next_turn) return;
         run_timer(*head, turn_now);
         if (ran % timers_between_looks_at_the_clock == 0 && now() - turn_now > turn_budget) return;
     }
@@ -186,13 +185,12 @@ void Loop::Impl::run_timers() noexcept {
 
 /// The callback is taken out before it is called: it may cancel its own timer.
 void Loop::Impl::run_timer(const TimerSet<Timer>::Head& head, TimePoint turn_now) noexcept {
-    Timer& timer = *timers_.find(head.handle);
-    if (!timer.interval) {
-        auto once = timers_.remove(head.handle);
-        callbacks.call(once->callback);
+    if (head.value.interval == Timer::once) {
+        Timer timer = timers_.remove(head);
+        callbacks.call(timer.callback);
     } else {
-        auto callback = std::move(timer.callback);
-        timers_.reschedule(head.handle, turn_now, due_after(head.due, *timer.interval, turn_now));
+        auto callback = std::move(head.value.callback);
+        timers_.reschedule(head.handle, turn_now, due_after(head.due, head.value.interval, turn_now));
         callbacks.call(callback);
         if (Timer* still_there = timers_.find(head.handle)) still_there->callback = std::move(callback);
     }

@@ -26,7 +26,9 @@ namespace vigil {
 struct Loop::Impl {
     struct Timer {
         Function<void()> callback;
-        std::optional<Duration> interval;  // none: once
+        Duration interval;  // `once`, or not negative
+
+        static constexpr Duration once{-1};
     };
 
     /// `virtual_mode`: none for real time.

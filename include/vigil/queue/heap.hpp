@@ -34,16 +34,16 @@ class MinHeap {
     [[nodiscard]] const Entry& top() const noexcept { return at(0); }
     [[nodiscard]] const Entry& operator[](std::size_t index) const noexcept { return at(index); }
 
-    /// After this the next push() cannot fail.
-    void reserve_one() {
-        while (entries_.size() < padding) entries_.push_back(Entry{});
-        entries_.reserve_one();
+    /// After this the next `count` calls of push() cannot fail.
+    void reserve_more(std::size_t count) {
+        while (entries_.size() < padding) entries_.emplace_back();
+        entries_.reserve_more(count);
     }
 
     template <class Moved = Untracked>
     void push(const Entry& entry, Moved&& moved = {}) {
-        reserve_one();
-        entries_.push_back(entry);
+        reserve_more(1);
+        entries_.emplace_back(entry);
         sift_up(size() - 1, entry, moved);
     }
 
@@ -110,16 +110,25 @@ class MinHeap {
         const std::size_t count = size();
         for (std::size_t child = first_child(index); child < count; child = first_child(index)) {
             const Entry* group = &at(child);
-            const std::size_t siblings = std::min(arity, count - child);
-            std::size_t least = 0;
-            for (std::size_t sibling = 1; sibling < siblings; ++sibling) {
-                if (group[sibling] < group[least]) least = sibling;
-            }
+            const std::size_t least = least_of(group, std::min(arity, count - child));
             if (!(group[least] < entry)) break;
             put(index, group[least], moved);
             index = child + least;
         }
         put(index, entry, moved);
+    }
+
+    static std::size_t least_of(const Entry* group, std::size_t siblings) noexcept {
+        if (siblings == arity) {
+            const std::size_t left = group[1] < group[0] ? 1 : 0;
+            const std::size_t right = group[3] < group[2] ? 3 : 2;
+            return group[right] < group[left] ? right : left;
+        }
+        std::size_t least = 0;
+        for (std::size_t sibling = 1; sibling < siblings; ++sibling) {
+            if (group[sibling] < group[least]) least = sibling;
+        }
+        return least;
     }
 
     PagedArray<Entry> entries_;

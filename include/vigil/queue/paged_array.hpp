@@ -1,9 +1,11 @@
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cassert>
 #include <cstddef>
 #include <memory>
+#include <new>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -13,13 +15,13 @@ namespace vigil {
 /// An array that grows and shrinks at its end, a page at a time: growing copies nothing, so no single call is slow
 /// however large it is, and an element keeps its address for life.
 ///
-/// Invariants: the pages hold size() elements, the last of them partly; at most one page is spare. Elements must be
-/// nothrow movable. push_back() is O(1) and leaves the array as it was if memory runs out; all else never throws.
+/// Invariants: the pages hold size() elements, the last of them partly; at most one page is spare, unless reserved.
+/// emplace_back() is O(1) and leaves the array as it was if memory runs out; all else never throws.
 template <class T, std::size_t PageBytes = 16 * 1024>
 class PagedArray {
    public:
     static constexpr std::size_t page_size = std::bit_floor(PageBytes / sizeof(T));
-    static_assert(page_size >= 4 && std::is_nothrow_move_constructible_v<T>);
+    static_assert(page_size >= 4);
 
     PagedArray() noexcept = default;
     PagedArray(PagedArray&& other) noexcept
@@ -49,17 +51,18 @@ class PagedArray {
     }
     T& back() noexcept { return (*this)[size_ - 1]; }
 
-    /// After this the next push_back() cannot fail.
-    void reserve_one() {
-        if (size_ < pages_.size() * page_size) return;
-        if (pages_.size() == pages_.capacity()) pages_.reserve(pages_.size() * 2 + 1);
-        pages_.push_back(std::allocator<T>{}.allocate(page_size));
+    /// After this the next `count` calls of emplace_back() cannot fail for lack of memory.
+    void reserve_more(std::size_t count) {
+        while (pages_.size() * page_size - size_ < count) {
+            if (pages_.size() == pages_.capacity()) pages_.reserve(pages_.size() * 2 + 1);
+            pages_.push_back(static_cast<T*>(::operator new(page_size * sizeof(T), alignment)));
+        }
     }
 
-    T& push_back(T value) {
-        reserve_one();
-        T* at = pages_[size_ / page_size] + size_ % page_size;
-        std::construct_at(at, std::move(value));
+    template <class... Args>
+    T& emplace_back(Args&&... args) {
+        reserve_more(1);
+        T* at = std::construct_at(pages_[size_ / page_size] + size_ % page_size, std::forward<Args>(args)...);
         ++size_;
         return *at;
     }
@@ -82,8 +85,11 @@ class PagedArray {
     }
 
    private:
+    // A cache line: an element as large as one never touches two.
+    static constexpr std::align_val_t alignment{std::max(alignof(T), std::size_t{64})};
+
     void free_last_page() noexcept {
-        std::allocator<T>{}.deallocate(pages_.back(), page_size);
+        ::operator delete(pages_.back(), page_size * sizeof(T), alignment);
         pages_.pop_back();
     }
 

@@ -7,32 +7,37 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <type_traits>
 #include <utility>
 #include <vigil/core/time.hpp>
 #include <vigil/queue/paged_array.hpp>
 
 namespace vigil {
 
-/// Keeps entries that are not due yet out of a heap: a ring of buckets of about a millisecond, unordered inside. Adding
-/// and removing touch one bucket, whatever is parked elsewhere; when time reaches a bucket, its entries move on.
+/// Keeps what is not due yet out of a heap: a ring of buckets of about a millisecond, each an unordered list of slot numbers. Adding
+/// and removing touch one bucket, whatever else is parked; when time reaches a bucket, what is in it moves on.
 ///
-/// An Entry is plain and has `due`. Bucket b holds what is due in [b, b + 1) x 1024 us; the ring covers the buckets
-/// [first, first + bucket_count), 16.8 s, and refuses what is due outside of them.
+/// Bucket b is for what is due in [b, b + 1) x 1024 us. The ring covers the buckets [first, first + bucket_count), which
+/// is 16.8 s, and refuses what is due outside of them.
 ///
-/// Invariants: every entry lies in the bucket of its due; a bucket's earliest is not later than any of its entries; the
-/// occupancy bits tell which buckets are empty; in a bucket's list of chunks all but the first are full; each chunk is
-/// in one list or free. All calls O(1). add() leaves the ring as it was if memory runs out; nothing else throws.
-template <class Entry>
+/// Invariants: every slot is in the bucket of its due; a bucket's earliest is not later than the due of any of its
+/// slots; the occupancy bits tell which buckets are empty; in a bucket's list of chunks all but the first are full; each
+/// chunk is in one list or free. All calls O(1). add() leaves the ring as it was if memory runs out; nothing else throws.
 class ParkingRing {
-    static_assert(std::is_trivially_copyable_v<Entry>);
-
    public:
-    using Place = std::uint32_t;  // where an entry lies
+    using Slot = std::uint32_t;
+    using Place = std::uint32_t;  // where a slot number lies
     using BucketNumber = std::int64_t;
 
+    static constexpr int bucket_bits = 10;
     static constexpr BucketNumber bucket_count = 16 * 1024;
-    static constexpr BucketNumber bucket_of(TimePoint due) noexcept { return due.time_since_epoch().count() >> 10; }
+    static constexpr std::uint32_t chunk_size = 15;
+
+    static constexpr BucketNumber bucket_of(TimePoint due) noexcept {
+        return due.time_since_epoch().count() >> bucket_bits;
+    }
+    static constexpr TimePoint start_of(BucketNumber bucket) noexcept {
+        return TimePoint{Duration{bucket * (1 << bucket_bits)}};
+    }
 
     [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
@@ -45,93 +50,100 @@ class ParkingRing {
     }
     /// Moves the ring on; the buckets that it leaves are empty.
     void begin_at(BucketNumber first) noexcept {
-        assert(empty() || (first >= first_ && first <= *first_occupied()));
+        assert(empty() || (first >= first_ && first <= first_occupied()));
         first_ = first;
     }
 
-    [[nodiscard]] std::optional<BucketNumber> first_occupied() const noexcept {
-        if (empty()) return std::nullopt;
+    /// The ring must not be empty.
+    [[nodiscard]] BucketNumber first_occupied() const noexcept {
         return first_ + table_->occupied.distance_from(index_of(first_));
     }
-    /// Not later than the due of any entry; exact unless that entry was removed.
+    /// Not later than the due of any slot; exact unless that slot was removed.
     [[nodiscard]] std::optional<TimePoint> earliest() const noexcept {
         if (empty()) return std::nullopt;
-        return table_->buckets[index_of(*first_occupied())].earliest;
+        return table_->buckets[index_of(first_occupied())].earliest;
     }
 
-    Place add(const Entry& entry) {
-        assert(covers(entry.due));
+    Place add(Slot slot, TimePoint due) {
+        assert(covers(due));
         if (!table_) table_ = std::make_unique<Table>();
-        const std::size_t index = index_of(bucket_of(entry.due));
+        const std::size_t index = index_of(bucket_of(due));
         Bucket& bucket = table_->buckets[index];
         if (bucket.count % chunk_size == 0) bucket.chunk = new_chunk(bucket.chunk);
         if (bucket.count == 0) {
-            bucket.earliest = entry.due;
+            bucket.earliest = due;
             table_->occupied.set(index);
-        } else if (entry.due < bucket.earliest) {
-            bucket.earliest = entry.due;
+        } else if (due < bucket.earliest) {
+            bucket.earliest = due;
         }
         ++bucket.count;
         ++size_;
         const Place place = last_place(bucket);
-        at(place) = entry;
+        at(place) = slot;
         return place;
     }
 
-    [[nodiscard]] const Entry& operator[](Place place) const noexcept {
-        return chunks_[place / chunk_size].entries[place % chunk_size];
-    }
-
-    /// Another entry of the bucket may take the place of the removed one: then `moved(entry, place)` is called.
+    /// Removes what lies at `place` and is due at `due`. Another slot of that bucket may move there: then
+    /// `moved(slot, place)` is called.
     template <class Moved>
-    void remove(Place place, Moved&& moved) noexcept {
-        const std::size_t index = index_of(bucket_of(at(place).due));
+    void remove(Place place, TimePoint due, Moved&& moved) noexcept {
+        const std::size_t index = index_of(bucket_of(due));
         const Place last = last_place(table_->buckets[index]);
         if (place != last) {
-            at(place) = at(last);
-            moved(at(place), place);
+            const Slot slot = at(last);
+            at(place) = slot;
+            moved(slot, place);
         }
         remove_last(index);
     }
 
-    /// Takes an entry out of an occupied bucket, in no particular order.
-    Entry take_from(BucketNumber bucket) noexcept {
-        const std::size_t index = index_of(bucket);
-        const Entry taken = at(last_place(table_->buckets[index]));
-        remove_last(index);
-        return taken;
+    /// Takes up to chunk_size slots out of a bucket, in no particular order; none if it is empty.
+    struct Batch {
+        std::array<Slot, chunk_size> slots;
+        std::uint32_t count;
+
+        [[nodiscard]] const Slot* begin() const noexcept { return slots.data(); }
+        [[nodiscard]] const Slot* end() const noexcept { return slots.data() + count; }
+    };
+    Batch take_from(BucketNumber number) noexcept {
+        Bucket& bucket = table_->buckets[index_of(number)];
+        if (bucket.count == 0) return {{}, 0};
+        const Batch batch{chunks_[bucket.chunk].slots, (bucket.count - 1) % chunk_size + 1};
+        bucket.count -= batch.count;
+        size_ -= batch.count;
+        free_first_chunk(bucket);
+        if (bucket.count == 0) table_->occupied.reset(index_of(number));
+        return batch;
     }
 
-    [[nodiscard]] bool check() const {
+    /// `due_of(slot)` gives the due that the slot was added with.
+    template <class DueOf>
+    [[nodiscard]] bool check(DueOf&& due_of) const {
         std::size_t counted = 0, chunks = 0;
         for (BucketNumber number = first_; table_ && number < first_ + bucket_count; ++number) {
             const Bucket& bucket = table_->buckets[index_of(number)];
             if (table_->occupied.test(index_of(number)) != (bucket.count > 0)) return false;
             std::uint32_t left = bucket.count;
-            for (std::uint32_t chunk = bucket.chunk; left > 0; chunk = chunks_[chunk].next) {
+            for (std::uint32_t chunk = bucket.chunk; left > 0; chunk = chunks_[chunk].next, ++chunks) {
                 if (chunk == no_chunk) return false;
-                const std::uint32_t used = (left - 1) % chunk_size + 1;
-                for (std::uint32_t index = 0; index < used; ++index) {
-                    const Entry& entry = chunks_[chunk].entries[index];
-                    if (bucket_of(entry.due) != number || entry.due < bucket.earliest) return false;
+                for (std::uint32_t used = (left - 1) % chunk_size + 1; used > 0; --used, --left) {
+                    const TimePoint due = due_of(chunks_[chunk].slots[used - 1]);
+                    if (bucket_of(due) != number || due < bucket.earliest) return false;
                 }
-                left -= used;
-                ++chunks;
             }
             counted += bucket.count;
         }
-        for (std::uint32_t chunk = free_chunk_; chunk != no_chunk && chunks <= chunks_.size(); ++chunks) {
-            chunk = chunks_[chunk].next;
+        for (std::uint32_t chunk = free_chunk_; chunk != no_chunk; chunk = chunks_[chunk].next) {
+            if (++chunks > chunks_.size()) return false;
         }
         return counted == size_ && chunks == chunks_.size();
     }
 
    private:
-    static constexpr std::uint32_t chunk_size = 16;
     static constexpr std::uint32_t no_chunk = ~std::uint32_t{0};
 
-    struct Chunk {
-        std::array<Entry, chunk_size> entries;
+    struct alignas(64) Chunk {  // a cache line
+        std::array<Slot, chunk_size> slots;
         std::uint32_t next;
     };
 
@@ -141,42 +153,50 @@ class ParkingRing {
         TimePoint earliest{};
     };
 
-    /// Which buckets are occupied, with one summary bit for each 64 of them.
+    /// Which buckets are occupied, in three levels: a bit stands for a bucket, or for 64 bits of the level below.
     class Occupancy {
        public:
         void set(std::size_t index) noexcept {
-            words_[index / 64] |= bit(index);
-            summary_[index / 64 / 64] |= bit(index / 64);
+            buckets_[index / 64] |= bit(index);
+            words_[index / 64 / 64] |= bit(index / 64);
+            groups_ |= bit(index / 64 / 64);
         }
         void reset(std::size_t index) noexcept {
-            words_[index / 64] &= ~bit(index);
-            if (words_[index / 64] == 0) summary_[index / 64 / 64] &= ~bit(index / 64);
+            if ((buckets_[index / 64] &= ~bit(index)) != 0) return;
+            if ((words_[index / 64 / 64] &= ~bit(index / 64)) != 0) return;
+            groups_ &= ~bit(index / 64 / 64);
         }
-        [[nodiscard]] bool test(std::size_t index) const noexcept { return (words_[index / 64] & bit(index)) != 0; }
+        [[nodiscard]] bool test(std::size_t index) const noexcept { return (buckets_[index / 64] & bit(index)) != 0; }
 
         /// How far the next occupied bucket is, going round from `start`; one must be occupied.
         [[nodiscard]] BucketNumber distance_from(std::size_t start) const noexcept {
-            const auto found = [&](std::size_t index) {
-                return static_cast<BucketNumber>((index - start) % bucket_count);
-            };
-            if (const auto rest = words_[start / 64] & ~(bit(start) - 1); rest != 0) {
-                return found(start / 64 * 64 + static_cast<std::size_t>(std::countr_zero(rest)));
+            const std::size_t word = start / 64, group = word / 64;
+            if (const auto rest = from(start, buckets_[word])) return distance(start, word, rest);
+            if (const auto rest = from(word + 1, words_[group]); rest && (word + 1) % 64 != 0) {
+                return in_group(start, group, rest);
             }
-            for (std::size_t word = start / 64 + 1;;) {
-                word %= words_.size();
-                if (const auto rest = summary_[word / 64] & ~(bit(word) - 1); rest != 0) {
-                    word = word / 64 * 64 + static_cast<std::size_t>(std::countr_zero(rest));
-                    return found(word * 64 + static_cast<std::size_t>(std::countr_zero(words_[word])));
-                }
-                word = (word / 64 + 1) * 64;
-            }
+            const auto later = (group + 1) % 64 == 0 ? 0 : from(group + 1, groups_);
+            const auto next = static_cast<std::size_t>(std::countr_zero(later != 0 ? later : groups_));
+            return in_group(start, next, words_[next]);
         }
 
        private:
         static std::uint64_t bit(std::size_t index) noexcept { return std::uint64_t{1} << index % 64; }
+        static std::uint64_t from(std::size_t index, std::uint64_t bits) noexcept { return bits & ~(bit(index) - 1); }
 
-        std::array<std::uint64_t, bucket_count / 64> words_{};
-        std::array<std::uint64_t, bucket_count / 64 / 64> summary_{};
+        static BucketNumber distance(std::size_t start, std::size_t word, std::uint64_t bits) noexcept {
+            const auto found = word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
+            return static_cast<BucketNumber>((found - start) % bucket_count);
+        }
+        [[nodiscard]] BucketNumber in_group(std::size_t start, std::size_t group, std::uint64_t words) const noexcept {
+            const auto word = group * 64 + static_cast<std::size_t>(std::countr_zero(words));
+            return distance(start, word, buckets_[word]);
+        }
+
+        std::array<std::uint64_t, bucket_count / 64> buckets_{};
+        std::array<std::uint64_t, bucket_count / 64 / 64> words_{};
+        std::uint64_t groups_ = 0;
+        static_assert(bucket_count / 64 / 64 <= 64);
     };
 
     struct Table {
@@ -188,15 +208,15 @@ class ParkingRing {
         return static_cast<std::size_t>(bucket) % bucket_count;
     }
     static Place last_place(const Bucket& bucket) noexcept {
-        return bucket.chunk * chunk_size + (bucket.count - 1) % chunk_size;
+        return bucket.chunk * 16 + (bucket.count - 1) % chunk_size;
     }
-    Entry& at(Place place) noexcept { return chunks_[place / chunk_size].entries[place % chunk_size]; }
+    Slot& at(Place place) noexcept { return chunks_[place / 16].slots[place % 16]; }
 
     std::uint32_t new_chunk(std::uint32_t next) {
         std::uint32_t chunk = free_chunk_;
         if (chunk == no_chunk) {
             chunk = static_cast<std::uint32_t>(chunks_.size());
-            chunks_.push_back(Chunk{});
+            chunks_.emplace_back();
         } else {
             free_chunk_ = chunks_[chunk].next;
         }
@@ -206,13 +226,15 @@ class ParkingRing {
 
     void remove_last(std::size_t index) noexcept {
         Bucket& bucket = table_->buckets[index];
-        if (bucket.count % chunk_size == 1) {
-            const std::uint32_t emptied = bucket.chunk;
-            bucket.chunk = chunks_[emptied].next;
-            chunks_[emptied].next = std::exchange(free_chunk_, emptied);
-        }
+        if (bucket.count % chunk_size == 1) free_first_chunk(bucket);
         --size_;
         if (--bucket.count == 0) table_->occupied.reset(index);
+    }
+
+    void free_first_chunk(Bucket& bucket) noexcept {
+        const std::uint32_t emptied = bucket.chunk;
+        bucket.chunk = chunks_[emptied].next;
+        chunks_[emptied].next = std::exchange(free_chunk_, emptied);
     }
 
     std::unique_ptr<Table> table_;

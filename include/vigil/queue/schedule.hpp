@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
@@ -10,19 +11,21 @@
 
 namespace vigil {
 
-/// What falls due when, in exact order of (due, sequence): a min-heap decides what comes next, and a ring parks what is
-/// due within the next seconds but not yet, so that the heap stays small enough for the processor's cache.
+/// What falls due when, in exact order of (due, sequence). A min-heap decides what comes next; a ring parks what is due
+/// within the next seconds, and feeds the heap a bucket at a time, so that the heap stays tiny; what is due later than
+/// the ring reaches waits in a heap of its own.
 ///
-/// An entry belongs to a slot of its owner, who keeps the entry's place: every call that moves entries calls
-/// `moved(slot, place)` for each. The owner is given the time and passes it on.
+/// An entry belongs to a slot of its owner, who keeps its due, its sequence and its place. An Owner has:
+///     Schedule::Entry entry(Slot) const;        the entry as it was pushed
+///     void moved(Slot, Schedule::Place);        keeps where it now is
+///     void prefetch(Slot) const;                entry() and moved() will be called soon
 ///
-/// Invariants: the two heaps are in order, and the ring holds only what it covers. So once settle(now) has returned true,
-/// the ring holds nothing that is due at now, and first() is the earliest of what is.
-/// push and pop O(log n) in the size of the heap concerned, remove O(1) for what is parked, settle O(limit).
-/// push() leaves the schedule as it was if memory runs out; settle() may throw then, having lost nothing.
+/// Invariants: the two heaps are in order, and the ring holds only what it covers.
+/// push O(log n) in the size of the heap concerned, O(1) if it is parked; remove likewise; first() O(1) amortised.
+/// push() leaves the schedule as it was if memory runs out; first() loses nothing then.
 class Schedule {
    public:
-    using Slot = std::uint32_t;
+    using Slot = ParkingRing::Slot;
     enum class Place : std::uint32_t {};
 
     struct Entry {
@@ -48,62 +51,52 @@ class Schedule {
         return due;
     }
 
-    template <class Moved>
-    void push(TimePoint now, const Entry& entry, Moved&& moved) {
+    template <class Owner>
+    void push(TimePoint now, const Entry& entry, Owner&& owner) {
         if (ring_.empty()) {
-            if (near_.size() + far_.size() < worth_parking) return near_.push(entry, in_area(Area::near, moved));
+            if (near_.size() + far_.size() < worth_parking) return near_.push(entry, in(Area::near, owner));
             ring_.begin_at(ring_.bucket_of(now) + 1);
         }
         if (ring_.covers(entry.due)) {
-            moved(entry.slot, place(Area::ring, ring_.add(entry)));
-        } else if (ring_.bucket_of(entry.due) > ring_.first()) {
-            far_.push(entry, in_area(Area::far, moved));
+            owner.moved(entry.slot, place(Area::ring, ring_.add(entry.slot, entry.due)));
+        } else if (ring_.bucket_of(entry.due) < ring_.first()) {
+            near_.push(entry, in(Area::near, owner));
         } else {
-            near_.push(entry, in_area(Area::near, moved));
+            far_.push(entry, in(Area::far, owner));
         }
     }
 
-    template <class Moved>
-    void remove(Place where, Moved&& moved) noexcept {
+    /// Removes the entry at `where`, which is due at `due`.
+    template <class Owner>
+    void remove(Place where, TimePoint due, Owner&& owner) noexcept {
         switch (area_of(where)) {
-            case Area::near: return near_.remove(index_of(where), in_area(Area::near, moved));
-            case Area::far: return far_.remove(index_of(where), in_area(Area::far, moved));
-            case Area::ring: return ring_.remove(index_of(where), in_area(Area::ring, moved));
+            case Area::near: return near_.remove(index_of(where), in(Area::near, owner));
+            case Area::far: return far_.remove(index_of(where), in(Area::far, owner));
+            case Area::ring:
+                return ring_.remove(index_of(where), due, [&](Slot slot, ParkingRing::Place moved_to) {
+                    owner.moved(slot, place(Area::ring, moved_to));
+                });
         }
     }
 
-    /// Brings what is due at `now` into order, at most `limit` entries of it, which is lowered by the number. False if
-    /// there is more to do: then first() is not to be trusted yet.
-    template <class Moved>
-    bool settle(TimePoint now, std::size_t& limit, Moved&& moved) {
-        const auto end = ring_.bucket_of(now) + 1;
+    /// The earliest entry if it is due at `now`, else null. Taking entries out of the ring lowers `limit`, one for one;
+    /// when it is used up the answer is null too, and the next call goes on.
+    template <class Owner>
+    [[nodiscard]] const Entry* first(TimePoint now, std::size_t& limit, Owner&& owner) {
         while (!ring_.empty()) {
-            const auto bucket = *ring_.first_occupied();
-            if (bucket >= end) break;
-            if (limit == 0) return false;
-            --limit;
-            near_.reserve_one();
-            near_.push(ring_.take_from(bucket), in_area(Area::near, moved));
+            const auto bucket = ring_.first_occupied();
+            const auto start = ring_.start_of(bucket);
+            if (start > now || (!near_.empty() && near_.top().due < start)) break;
+            if (!open(bucket, limit, owner)) return nullptr;
         }
-        if (ring_.first() < end) ring_.begin_at(end);
-        return true;
+        const Entry* earliest = near_.empty() ? nullptr : &near_.top();
+        if (!far_.empty() && (earliest == nullptr || far_.top() < *earliest)) earliest = &far_.top();
+        return earliest != nullptr && earliest->due <= now ? earliest : nullptr;
     }
 
-    /// The earliest entry in order, or null.
-    [[nodiscard]] const Entry* first() const noexcept {
-        if (far_.empty()) return near_.empty() ? nullptr : &near_.top();
-        return near_.empty() || far_.top() < near_.top() ? &far_.top() : &near_.top();
-    }
-
-    [[nodiscard]] const Entry& operator[](Place where) const noexcept {
-        const auto area = area_of(where);
-        return area == Area::near  ? near_[index_of(where)]
-               : area == Area::far ? far_[index_of(where)]
-                                   : ring_[index_of(where)];
-    }
-
-    [[nodiscard]] bool check() const {
-        return near_.check() && far_.check() && ring_.check();
+    template <class Owner>
+    [[nodiscard]] bool check(const Owner& owner) const {
+        return near_.check() && far_.check() && ring_.check([&](Slot slot) { return owner.entry(slot).due; });
     }
 
    private:
@@ -119,13 +112,33 @@ class Schedule {
     static Area area_of(Place where) noexcept { return Area{static_cast<std::uint32_t>(where) >> 30}; }
     static std::uint32_t index_of(Place where) noexcept { return static_cast<std::uint32_t>(where) & 0x3fffffff; }
 
-    template <class Moved>
-    static auto in_area(Area area, Moved& moved) noexcept {
-        return [area, &moved](const Entry& entry, std::size_t index) noexcept { moved(entry.slot, place(area, index)); };
+    template <class Owner>
+    static auto in(Area area, Owner& owner) noexcept {
+        return [area, &owner](const Entry& entry, std::size_t index) noexcept {
+            owner.moved(entry.slot, place(area, index));
+        };
+    }
+
+    /// Moves a bucket into the near heap. False if the limit was reached before its end.
+    template <class Owner>
+    bool open(ParkingRing::BucketNumber bucket, std::size_t& limit, Owner& owner) {
+        ring_.begin_at(bucket);
+        while (limit > 0) {
+            near_.reserve_more(ParkingRing::chunk_size);
+            const auto batch = ring_.take_from(bucket);
+            if (batch.count == 0) {
+                ring_.begin_at(bucket + 1);
+                return true;
+            }
+            for (const Slot slot : batch) owner.prefetch(slot);
+            for (const Slot slot : batch) near_.push(owner.entry(slot), in(Area::near, owner));
+            limit -= std::min<std::size_t>(limit, batch.count);
+        }
+        return false;
     }
 
     MinHeap<Entry> near_, far_;
-    ParkingRing<Entry> ring_;
+    ParkingRing ring_;
 };
 
 }  // namespace vigil

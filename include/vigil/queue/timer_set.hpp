@@ -16,21 +16,23 @@ namespace vigil {
 /// Invariants: each value has exactly one entry in the schedule, and its slot knows where that is; a slot is either in
 /// use or on the free list; a handle is never given out twice.
 /// The cost is that of Schedule. About 40 bytes each beyond the value. add() leaves the set as it was if memory runs
-/// out. Movable; T{} must be cheap, and free slots hold one.
+/// out. Movable. Free slots hold a T{} or one that was moved from, which should own nothing.
 template <class T>
 class TimerSet {
    public:
     enum class Handle : std::uint64_t {};  // 0 is never a handle
 
+    /// The value that comes next; valid until the set is changed.
     struct Head {
-        Handle handle;
         TimePoint due;
         std::uint64_t sequence;
+        Handle handle;
+        T& value;
     };
 
     [[nodiscard]] bool empty() const noexcept { return schedule_.empty(); }
     [[nodiscard]] std::size_t size() const noexcept { return schedule_.size(); }
-    [[nodiscard]] std::size_t bytes() const noexcept { return schedule_.bytes() + slots_.bytes() + places_.bytes(); }
+    [[nodiscard]] std::size_t bytes() const noexcept { return schedule_.bytes() + slots_.bytes(); }
 
     /// The sequence that the next add() or reschedule() will give: tells what was there before from what came later.
     [[nodiscard]] std::uint64_t next_sequence() const noexcept { return next_sequence_; }
@@ -38,25 +40,27 @@ class TimerSet {
     /// Not later than any due.
     [[nodiscard]] std::optional<TimePoint> next_due() const noexcept { return schedule_.next_due(); }
 
-    /// As Schedule::settle(): head() is the earliest of what is due at `now` once this has returned true.
-    bool settle(TimePoint now, std::size_t& limit) { return schedule_.settle(now, limit, tracker()); }
-
-    [[nodiscard]] std::optional<Head> head() const noexcept {
-        const auto* first = schedule_.first();
+    /// The earliest value if it is due at `now`. Putting things in order counts against `limit`, which is lowered; when
+    /// it is used up the answer is nullopt too, and the next call goes on.
+    [[nodiscard]] std::optional<Head> head(TimePoint now, std::size_t& limit) {
+        const auto* first = schedule_.first(now, limit, Owner{slots_});
         if (first == nullptr) return std::nullopt;
-        return Head{handle_of(first->slot), first->due, first->sequence};
+        return Head{first->due, first->sequence, handle_of(first->slot), slots_[first->slot].value};
     }
 
     Handle add(TimePoint now, TimePoint due, T&& value) {
         const Slot slot = acquire_slot();
+        Record& record = slots_[slot];
+        record.due = due;
+        record.sequence = next_sequence_;
         try {
-            schedule_.push(now, {due, next_sequence_, slot}, tracker());
+            schedule_.push(now, record.entry(slot), Owner{slots_});
         } catch (...) {
             free_slot(slot);
             throw;
         }
         ++next_sequence_;
-        slots_[slot].value = std::move(value);
+        record.value = std::move(value);
         return handle_of(slot);
     }
 
@@ -70,26 +74,26 @@ class TimerSet {
     [[nodiscard]] std::optional<T> remove(Handle handle) noexcept {
         const auto slot = slot_of(handle);
         if (!slot) return std::nullopt;
-        schedule_.remove(Schedule::Place{places_[*slot]}, tracker());
-        std::optional<T> value(std::move(slots_[*slot].value));
-        slots_[*slot].value = T{};
-        free_slot(*slot);
-        return value;
+        return remove_slot(*slot);
     }
+    [[nodiscard]] T remove(const Head& head) noexcept { return remove_slot(static_cast<Slot>(head.handle)); }
 
     /// Moves a pending value to a new due, behind those that are there already. False if it is no longer pending.
     bool reschedule(Handle handle, TimePoint now, TimePoint due) {
         const auto slot = slot_of(handle);
         if (!slot) return false;
-        schedule_.remove(Schedule::Place{places_[*slot]}, tracker());
-        schedule_.push(now, {due, next_sequence_++, *slot}, tracker());
+        Record& record = slots_[*slot];
+        schedule_.remove(Schedule::Place{record.place}, record.due, Owner{slots_});
+        record.due = due;
+        record.sequence = next_sequence_++;
+        schedule_.push(now, record.entry(*slot), Owner{slots_});
         return true;
     }
 
     [[nodiscard]] bool check() const {
-        if (!schedule_.check() || places_.size() != slots_.size()) return false;
+        if (!schedule_.check(Owner{slots_})) return false;
         std::size_t free = 0;
-        for (Slot slot = first_free_; slot != no_slot; slot = places_[slot]) {
+        for (Slot slot = first_free_; slot != no_slot; slot = slots_[slot].place) {
             if (++free > slots_.size()) return false;
         }
         return free + retired_ + schedule_.size() == slots_.size();
@@ -99,14 +103,30 @@ class TimerSet {
     using Slot = Schedule::Slot;
     static constexpr Slot no_slot = ~Slot{0};
 
+    // All that belongs to a value lies side by side, for Loop's timers in one cache line.
     struct Record {
         T value{};
+        TimePoint due{};
+        std::uint64_t sequence = 0;
         std::uint32_t generation = 1;
-    };
+        std::uint32_t place = no_slot;  // in use: the place in the schedule; free: the next free slot
 
-    auto tracker() noexcept {
-        return [this](Slot slot, Schedule::Place place) noexcept { places_[slot] = static_cast<std::uint32_t>(place); };
-    }
+        [[nodiscard]] Schedule::Entry entry(Slot slot) const noexcept { return {due, sequence, slot}; }
+    };
+    using Records = PagedArray<Record>;
+
+    template <class AnyRecords>
+    struct Owner {
+        AnyRecords& records;
+
+        [[nodiscard]] Schedule::Entry entry(Slot slot) const noexcept { return records[slot].entry(slot); }
+        void moved(Slot slot, Schedule::Place place) const noexcept {
+            records[slot].place = static_cast<std::uint32_t>(place);
+        }
+        void prefetch(Slot slot) const noexcept { __builtin_prefetch(&records[slot], 1); }
+    };
+    template <class AnyRecords>
+    Owner(AnyRecords&) -> Owner<AnyRecords>;
 
     Handle handle_of(Slot slot) const noexcept {
         return Handle{std::uint64_t{slots_[slot].generation} << 32 | slot};
@@ -117,11 +137,17 @@ class TimerSet {
         return slot;
     }
 
+    T remove_slot(Slot slot) noexcept {
+        Record& record = slots_[slot];
+        schedule_.remove(Schedule::Place{record.place}, record.due, Owner{slots_});
+        T value(std::move(record.value));
+        free_slot(slot);
+        return value;
+    }
+
     Slot acquire_slot() {
-        if (first_free_ != no_slot) return std::exchange(first_free_, places_[first_free_]);
-        places_.reserve_one();
-        slots_.push_back({});
-        places_.push_back(no_slot);
+        if (first_free_ != no_slot) return std::exchange(first_free_, slots_[first_free_].place);
+        slots_.emplace_back();
         return static_cast<Slot>(slots_.size() - 1);
     }
 
@@ -130,13 +156,12 @@ class TimerSet {
         if (++slots_[slot].generation == 0) {
             ++retired_;
         } else {
-            places_[slot] = std::exchange(first_free_, slot);
+            slots_[slot].place = std::exchange(first_free_, slot);
         }
     }
 
     Schedule schedule_;
-    PagedArray<Record> slots_;
-    PagedArray<std::uint32_t> places_;  // in use: the place in the schedule; free: the next free slot
+    Records slots_;
     Slot first_free_ = no_slot;
     std::size_t retired_ = 0;
     std::uint64_t next_sequence_ = 0;
