@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-/// What the benchmarks share. Each measures CPU time, verifies its own result, and compares rivals in interleaved rounds
-/// of one run: absolute figures of a shared machine mean little, ratios mean more.
+/// What the benchmarks share. Each measures CPU time, verifies its own result, and compares rivals in interleaved
+/// rounds of one run: absolute figures of a shared machine mean little, ratios mean more.
 namespace bench {
 
 /// CPU time of this process in nanoseconds.

@@ -5,10 +5,10 @@
 
 #include <uv.h>
 
+#include <malloc.h>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <malloc.h>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -150,7 +150,8 @@ void print(const char* name, const std::vector<Phases>& rounds) {
     };
     std::printf("%-14s %8.0f %8.0f %8.0f %8.0f %8.0f\n", name, median_of([](auto& round) { return round.fill; }),
                 median_of([](auto& round) { return round.cancel; }), median_of([](auto& round) { return round.run; }),
-                median_of([](auto& round) { return round.total(); }), median_of([](auto& round) { return round.bytes; }));
+                median_of([](auto& round) { return round.total(); }),
+                median_of([](auto& round) { return round.bytes; }));
 }
 
 }  // namespace

@@ -71,7 +71,7 @@ Loop::Impl::Impl(uv_loop_t* borrowed, std::optional<VirtualTime> virtual_mode)
 /// What is dropped here may, in its destructors, still call the loop: everything is taken out before it is destroyed.
 Loop::Impl::~Impl() {
     spawned.clear();
-    const auto posted = posts.take();
+    take_posts();
     const auto ticks = std::exchange(ticks_, {});
     const auto timers = std::exchange(timers_, {});
     streams.clear();
@@ -100,7 +100,7 @@ bool Loop::Impl::cancel_timer(TimerId timer) noexcept {
     return cancelled.has_value();
 }
 
-void Loop::Impl::future_tick(Function<void()> callback) {
+void Loop::Impl::future_tick(Function<void()>&& callback) {
     ticks_.push_back(std::move(callback));
     update_idle();
 }
@@ -116,8 +116,7 @@ void Loop::Impl::remove_stream(int fd, Streams::Direction direction) {
 }
 
 void Loop::Impl::take_posts() {
-    for (auto& posted : posts.take()) ticks_.push_back(std::move(posted));
-    update_idle();
+    posts.take_each([this](Function<void()>&& posted) { future_tick(std::move(posted)); });
 }
 
 bool Loop::Impl::has_work_now() const noexcept {
@@ -197,8 +196,9 @@ void Loop::Impl::run_timer(const TimerSet<Timer>::Head& head, TimePoint turn_now
 }
 
 bool Loop::Impl::alive() {
-    take_posts();
-    return uv_loop_alive(uv.get()) != 0 || (virtual_mode_ == VirtualTime::automatic && !timers_.empty());
+    if (uv_loop_alive(uv.get()) != 0) return true;
+    take_posts();  // nothing else would make libuv look for them
+    return !ticks_.empty() || (virtual_mode_ == VirtualTime::automatic && !timers_.empty());
 }
 
 void Loop::Impl::turn(uv_run_mode mode) {
@@ -210,7 +210,7 @@ void Loop::Impl::run() {
     const Running running(*this, true);
     while (!stopping_ && alive()) {
         if (virtual_mode_ == VirtualTime::automatic && !has_work_now()) jump_to_next_due();
-        turn(UV_RUN_ONCE);
+        turn(has_work_now() ? UV_RUN_NOWAIT : UV_RUN_ONCE);
     }
 }
 

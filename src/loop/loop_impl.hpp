@@ -17,9 +17,9 @@ namespace vigil {
 /// How a turn maps onto an iteration of libuv, which runs: timers, idle, prepare, poll, check.
 ///
 /// One uv_timer stands for the earliest due, and fires in the first phase; an active uv_idle keeps the poll from
-/// waiting while there is something to do at once. Whichever of the two comes first begins the turn: ticks, then timers.
-/// The streams' uv_poll callbacks follow in the poll phase; check ends the turn. So ticks always come before timers and
-/// I/O, whoever runs the libuv loop.
+/// waiting while there is something to do at once. Whichever of the two comes first begins the turn: ticks, then
+/// timers. The streams' uv_poll callbacks follow in the poll phase; check ends the turn. So ticks always come before
+/// timers and I/O, whoever runs the libuv loop.
 ///
 /// Invariants, outside of callbacks: the idle handle is active if and only if has_work_now(); if not, and there are
 /// timers, and time is real, the uv_timer is active.
@@ -40,7 +40,7 @@ struct Loop::Impl {
     [[nodiscard]] TimePoint now() const noexcept;
     TimerId add_timer(Duration delay, Timer&& timer);
     bool cancel_timer(TimerId timer) noexcept;
-    void future_tick(Function<void()> callback);
+    void future_tick(Function<void()>&& callback);
     void add_stream(int fd, Streams::Direction direction, Function<void(int)> callback);
     void remove_stream(int fd, Streams::Direction direction);
 

@@ -5,21 +5,16 @@
 namespace vigil {
 
 Posts::Posts(uv_loop_t* loop, Function<void()> arrived)
-    : arrived_(std::move(arrived)),
-      wake_up_(loop, this, "uv_async_init", uv_async_init,
-               [](uv_async_t* handle) { static_cast<Posts*>(handle->data)->arrived_(); }) {
+    : arrived_(std::move(arrived)), wake_up_(loop, this, "uv_async_init", uv_async_init, [](uv_async_t* handle) {
+          static_cast<Posts*>(handle->data)->arrived_();
+      }) {
     uv_unref(wake_up_.base());
 }
 
 void Posts::add(Function<void()> callback) {
     const std::lock_guard lock(mutex_);
     posted_.push_back(std::move(callback));
-    if (posted_.size() == 1) uv_async_send(wake_up_.get());
-}
-
-std::vector<Function<void()>> Posts::take() noexcept {
-    const std::lock_guard lock(mutex_);
-    return std::exchange(posted_, {});
+    if (!any_.exchange(true, std::memory_order_release)) uv_async_send(wake_up_.get());
 }
 
 }  // namespace vigil

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <mutex>
 #include <vector>
 #include <vigil/core/function.hpp>
@@ -14,14 +15,30 @@ class Posts {
     /// `arrived` is called in the loop's thread, some time after a post into an empty queue.
     Posts(uv_loop_t* loop, Function<void()> arrived);
 
-    void add(Function<void()> callback);                      // thread-safe
-    [[nodiscard]] std::vector<Function<void()>> take() noexcept;  // thread-safe
+    /// From any thread.
+    void add(Function<void()> callback);
+
+    /// Calls `take(callback)` for each, in the loop's thread.
+    template <class Take>
+    void take_each(Take&& take) {
+        if (!any_.load(std::memory_order_acquire)) return;
+        {
+            const std::lock_guard lock(mutex_);
+            taken_.swap(posted_);
+            any_.store(false, std::memory_order_relaxed);
+        }
+        for (auto& callback : taken_) take(std::move(callback));
+        taken_.clear();
+    }
 
    private:
     Function<void()> arrived_;
     UvHandle<uv_async_t> wake_up_;
+    std::vector<Function<void()>> taken_;  // empty but for its capacity
+
     std::mutex mutex_;
     std::vector<Function<void()>> posted_;
+    std::atomic<bool> any_ = false;
 };
 
 }  // namespace vigil

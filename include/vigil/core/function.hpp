@@ -26,9 +26,8 @@ class Function<Result(Args...)> {
 
     /// A null function pointer and an empty std::function make an empty Function.
     template <class Target>
-        requires(!std::same_as<std::remove_cvref_t<Target>, Function> &&
-                 std::is_invocable_r_v<Result, std::decay_t<Target>&, Args...>)
-    Function(Target&& target) {
+    requires(!std::same_as<std::remove_cvref_t<Target>, Function> &&
+             std::is_invocable_r_v<Result, std::decay_t<Target>&, Args...>) Function(Target&& target) {
         using Stored = std::decay_t<Target>;
         if constexpr (std::is_constructible_v<bool, const Stored&> &&
                       (std::is_pointer_v<Stored> || std::is_member_pointer_v<Stored> ||
@@ -77,8 +76,9 @@ class Function<Result(Args...)> {
     };
 
     template <class Stored>
-    static constexpr bool fits_inside = sizeof(Stored) <= inside_bytes && alignof(Stored) <= alignof(void*) &&
-                                        std::is_nothrow_move_constructible_v<Stored>;
+    static constexpr bool fits_inside =
+        sizeof(Stored) <= inside_bytes &&
+        alignof(Stored) <= alignof(void*) && std::is_nothrow_move_constructible_v<Stored>;
 
     template <class Stored>
     static Stored& target_inside(void* storage) noexcept {

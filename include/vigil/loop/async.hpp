@@ -48,9 +48,15 @@ class [[nodiscard]] Async {
             std::coroutine_handle<promise_type> coroutine;
 
             bool await_ready() const noexcept { return false; }
-            std::coroutine_handle<> await_suspend(std::coroutine_handle<> waiting) const noexcept {
-                coroutine.promise().waiting_ = waiting;
-                return coroutine;
+            // One that ends at once returns here, so that a loop over such coroutines needs no stack. (Symmetric
+            // transfer would do the same, but g++ guarantees that only with optimisation.)
+            bool await_suspend(std::coroutine_handle<> waiting) const {
+                auto& promise = coroutine.promise();
+                promise.waiting_ = waiting;
+                promise.starting_ = true;
+                coroutine.resume();
+                promise.starting_ = false;
+                return !coroutine.done();
             }
             T await_resume() const { return coroutine.promise().result(); }
         };
@@ -107,6 +113,7 @@ class Async<T>::promise_type : public detail::AsyncResult<T> {
         struct ResumeWaiting {
             bool await_ready() const noexcept { return false; }
             std::coroutine_handle<> await_suspend(std::coroutine_handle<promise_type> ended) const noexcept {
+                if (ended.promise().starting_) return std::noop_coroutine();
                 return ended.promise().waiting_;
             }
             void await_resume() const noexcept {}
@@ -117,10 +124,11 @@ class Async<T>::promise_type : public detail::AsyncResult<T> {
    private:
     friend class Async;
     std::coroutine_handle<> waiting_;
+    bool starting_ = false;
 };
 
-/// What Loop::sleep() returns, to be awaited at once. The timer belongs to the loop; a coroutine that is destroyed while
-/// it sleeps takes the timer along.
+/// What Loop::sleep() returns, to be awaited at once. The timer belongs to the loop; a coroutine that is destroyed
+/// while it sleeps takes the timer along.
 class [[nodiscard]] Sleep {
    public:
     Sleep(Loop& loop, Delay delay, std::stop_token stop);

@@ -27,7 +27,8 @@ class Sleep;
 template <class T>
 class Async;
 
-/// An event loop after ReactPHP's LoopInterface, on libuv: timers, ticks, streams, signals, and post() for other threads.
+/// An event loop after ReactPHP's LoopInterface, on libuv: timers, ticks, streams, signals, and post() for other
+/// threads.
 ///
 /// A turn runs the ticks that were queued before it, then the timers that are due (at most about a millisecond of them;
 /// the rest goes on in the next turn), then what the streams, signals and posts brought. run() takes turns, and sleeps
@@ -109,7 +110,8 @@ class Loop {
     /// What becomes of exceptions when the embedder runs a borrowed loop with uv_run(). Default: std::terminate.
     void on_error(Function<void(std::exception_ptr)> handler);
 
-    /// `co_await loop.sleep(d)`: see vigil/loop/async.hpp. With a stop token it throws Cancelled once stop is requested.
+    /// `co_await loop.sleep(d)`: see vigil/loop/async.hpp. With a stop token it throws Cancelled once stop is
+    /// requested.
     [[nodiscard]] Sleep sleep(Delay delay, std::stop_token stop = {});
     /// Starts `coroutine` as a tick; the loop owns it from then on. An exception that leaves it is treated as that of a
     /// callback, except Cancelled, which is a normal end.

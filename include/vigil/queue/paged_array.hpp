@@ -24,8 +24,7 @@ class PagedArray {
     static_assert(page_size >= 4);
 
     PagedArray() noexcept = default;
-    PagedArray(PagedArray&& other) noexcept
-        : pages_(std::move(other.pages_)), size_(std::exchange(other.size_, 0)) {
+    PagedArray(PagedArray&& other) noexcept : pages_(std::move(other.pages_)), size_(std::exchange(other.size_, 0)) {
         other.pages_.clear();
     }
     PagedArray& operator=(PagedArray&& other) noexcept {
@@ -89,7 +88,7 @@ class PagedArray {
     static constexpr std::align_val_t alignment{std::max(alignof(T), std::size_t{64})};
 
     void free_last_page() noexcept {
-        ::operator delete(pages_.back(), page_size * sizeof(T), alignment);
+        ::operator delete(pages_.back(), alignment);
         pages_.pop_back();
     }
 

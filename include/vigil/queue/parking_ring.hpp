@@ -13,15 +13,17 @@
 
 namespace vigil {
 
-/// Keeps what is not due yet out of a heap: a ring of buckets of about a millisecond, each an unordered list of slot numbers. Adding
-/// and removing touch one bucket, whatever else is parked; when time reaches a bucket, what is in it moves on.
+/// Keeps what is not due yet out of a heap: a ring of buckets of about a millisecond, each an unordered list of slot
+/// numbers. Adding and removing touch one bucket, whatever else is parked; when time reaches a bucket, what is in it
+/// moves on.
 ///
-/// Bucket b is for what is due in [b, b + 1) x 1024 us. The ring covers the buckets [first, first + bucket_count), which
-/// is 16.8 s, and refuses what is due outside of them.
+/// Bucket b is for what is due in [b, b + 1) x 1024 us. The ring covers the buckets [first, first + bucket_count),
+/// which is 16.8 s, and refuses what is due outside of them.
 ///
 /// Invariants: every slot is in the bucket of its due; a bucket's earliest is not later than the due of any of its
-/// slots; the occupancy bits tell which buckets are empty; in a bucket's list of chunks all but the first are full; each
-/// chunk is in one list or free. All calls O(1). add() leaves the ring as it was if memory runs out; nothing else throws.
+/// slots; the occupancy bits tell which buckets are empty; in a bucket's list of chunks all but the first are full;
+/// each chunk is in one list or free. All calls O(1). add() leaves the ring as it was if memory runs out; nothing else
+/// throws.
 class ParkingRing {
    public:
     using Slot = std::uint32_t;

@@ -70,8 +70,10 @@ class Schedule {
     template <class Owner>
     void remove(Place where, TimePoint due, Owner&& owner) noexcept {
         switch (area_of(where)) {
-            case Area::near: return near_.remove(index_of(where), in(Area::near, owner));
-            case Area::far: return far_.remove(index_of(where), in(Area::far, owner));
+            case Area::near:
+                return near_.remove(index_of(where), in(Area::near, owner));
+            case Area::far:
+                return far_.remove(index_of(where), in(Area::far, owner));
             case Area::ring:
                 return ring_.remove(index_of(where), due, [&](Slot slot, ParkingRing::Place moved_to) {
                     owner.moved(slot, place(Area::ring, moved_to));

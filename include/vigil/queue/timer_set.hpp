@@ -128,9 +128,7 @@ class TimerSet {
     template <class AnyRecords>
     Owner(AnyRecords&) -> Owner<AnyRecords>;
 
-    Handle handle_of(Slot slot) const noexcept {
-        return Handle{std::uint64_t{slots_[slot].generation} << 32 | slot};
-    }
+    Handle handle_of(Slot slot) const noexcept { return Handle{std::uint64_t{slots_[slot].generation} << 32 | slot}; }
     std::optional<Slot> slot_of(Handle handle) const noexcept {
         const auto slot = static_cast<Slot>(static_cast<std::uint64_t>(handle));
         if (slot >= slots_.size() || slots_[slot].generation == 0 || handle_of(slot) != handle) return std::nullopt;

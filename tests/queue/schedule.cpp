@@ -1,0 +1,312 @@
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <new>
+#include <set>
+#include <utility>
+#include <vector>
+#include <vigil/queue/schedule.hpp>
+
+#include "failing_allocator.hpp"
+#include "random.hpp"
+
+using namespace std::chrono_literals;
+using vigil::Duration;
+using vigil::ParkingRing;
+using vigil::saturating_add;
+using vigil::Schedule;
+using vigil::TimePoint;
+using vigil::testing::AllocationsFailAfter;
+using vigil::testing::Random;
+
+namespace {
+
+using Slot = Schedule::Slot;
+constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
+
+void expect(bool right, const char* claim) {
+    if (!right) FAIL(claim);
+}
+
+class Owner {
+   public:
+    [[nodiscard]] Schedule::Entry entry(Slot slot) const {
+        ++looked_at;
+        return items[slot].entry;
+    }
+    void moved(Slot slot, Schedule::Place place) { items[slot].place = place; }
+    void prefetch(Slot) const {}
+
+    struct Item {
+        Schedule::Entry entry;
+        Schedule::Place place;
+        std::size_t index;  // among the live ones
+    };
+    std::vector<Item> items;
+    mutable std::size_t looked_at = 0;
+};
+
+/// A schedule beside a sorted set that holds the same.
+class CheckedSchedule {
+   public:
+    explicit CheckedSchedule(TimePoint start) : now(start) {}
+
+    [[nodiscard]] std::size_t size() const { return live_.size(); }
+    [[nodiscard]] Slot random_slot(Random& random) const { return live_[random.below(size())]; }
+
+    /// False if memory ran out.
+    bool push(TimePoint due, std::size_t allowed_allocations = unlimited) {
+        if (free_.empty()) {
+            free_.push_back(static_cast<Slot>(owner_.items.size()));
+            owner_.items.emplace_back();
+        }
+        const Slot slot = free_.back();
+        owner_.items[slot] = {{due, next_sequence_, slot}, {}, live_.size()};
+        try {
+            const AllocationsFailAfter limited{allowed_allocations};
+            schedule.push(now, owner_.items[slot].entry, owner_);
+        } catch (const std::bad_alloc&) {
+            return false;
+        }
+        ++next_sequence_;
+        free_.pop_back();
+        live_.push_back(slot);
+        model_.insert(owner_.items[slot].entry);
+        return true;
+    }
+
+    void remove(Slot slot) {
+        const auto& item = owner_.items[slot];
+        schedule.remove(item.place, item.entry.due, owner_);
+        forget(slot);
+    }
+
+    /// One call of first(), its answer checked and removed. False if nothing is due.
+    bool take(std::size_t limit, std::size_t allowed_allocations = unlimited) {
+        const std::size_t given = limit;
+        owner_.looked_at = 0;
+        const auto* first = [&] {
+            const AllocationsFailAfter limited{allowed_allocations};
+            return schedule.first(now, limit, owner_);
+        }();
+        expect(given - limit == std::min(given, owner_.looked_at), "the limit is lowered one for one");
+        expect(owner_.looked_at - (given - limit) < ParkingRing::chunk_size, "the limit is kept, but for a chunk");
+        if (first == nullptr) {
+            const bool done = model_.empty() || model_.begin()->due > now;
+            expect(done || limit == 0, "what is due comes out unless the limit is used up");
+            return !done;
+        }
+        expect(first->due <= now, "nothing is early");
+        expect(same(*first, *model_.begin()), "the earliest comes first");
+        remove(first->slot);
+        return true;
+    }
+
+    /// Calls take() until nothing is due; gives the number of calls.
+    std::size_t take_all(std::size_t limit) {
+        std::size_t calls = 1;
+        while (take(limit)) ++calls;
+        return calls;
+    }
+
+    void compare() const {
+        expect(schedule.size() == size() && schedule.empty() == live_.empty(), "the size");
+        const auto next_due = schedule.next_due();
+        expect(next_due.has_value() == !live_.empty(), "there is a next due if there is any");
+        expect(live_.empty() || *next_due <= model_.begin()->due, "the next due is not later than any");
+    }
+    [[nodiscard]] bool check() const { return schedule.check(owner_); }
+    [[nodiscard]] TimePoint earliest() const { return model_.begin()->due; }
+
+    Schedule schedule;
+    TimePoint now;
+
+   private:
+    static bool same(const Schedule::Entry& one, const Schedule::Entry& other) {
+        return one.due == other.due && one.sequence == other.sequence && one.slot == other.slot;
+    }
+
+    void forget(Slot slot) {
+        expect(model_.erase(owner_.items[slot].entry) == 1, "each entry is there once");
+        const std::size_t index = owner_.items[slot].index;
+        live_[index] = live_.back();
+        owner_.items[live_[index]].index = index;
+        live_.pop_back();
+        free_.push_back(slot);
+    }
+
+    Owner owner_;
+    std::uint64_t next_sequence_ = 0;
+    std::vector<Slot> live_, free_;
+    std::set<Schedule::Entry> model_;
+};
+
+TimePoint random_due(Random& random, TimePoint now) {
+    const auto within = [&](Duration most) { return saturating_add(now, Duration{random.below(most.count())}); };
+    switch (random.below(9)) {
+        case 0:
+            return now;
+        case 1:
+            return TimePoint{Duration{now.time_since_epoch().count() & ~std::int64_t{0xfffff}}};  // the same for many
+        case 2:
+            return now > TimePoint::min() + 1min ? now - Duration{random.below(60'000'000)} : now;
+        case 3:
+            return ParkingRing::start_of(ParkingRing::bucket_of(within(18s)));
+        case 4:
+            return within(3ms);
+        case 5:
+            return within(10h);
+        case 6: {
+            const TimePoint extremes[] = {TimePoint::min(), TimePoint{}, TimePoint::max() - 1us, TimePoint::max()};
+            return random.one_in(10) ? extremes[random.below(4)] : within(std::chrono::years{100});
+        }
+        default:
+            return within(17s);
+    }
+}
+
+void random_time_step(CheckedSchedule& checked, Random& random) {
+    const Duration most = random.one_in(5000) ? Duration{std::chrono::years{1}} : random.one_in(300) ? 20s : 2ms;
+    checked.now = saturating_add(checked.now, Duration{random.below(most.count())});
+}
+
+std::size_t random_limit(Random& random) {
+    const std::size_t limits[] = {0, 1, 2, 15, 16, 100, unlimited};
+    return limits[random.below(7)];
+}
+
+void random_step(CheckedSchedule& checked, Random& random, std::size_t around) {
+    if (random.one_in(8)) random_time_step(checked, random);
+    if (checked.size() == 0 || random.below(2 * around) >= checked.size()) {
+        checked.push(random_due(random, checked.now));
+    } else if (random.one_in(3)) {
+        checked.remove(checked.random_slot(random));
+    } else {
+        checked.take(random_limit(random));
+    }
+}
+
+}  // namespace
+
+TEST_CASE("Schedule gives everything in order of due and sequence, nothing early and nothing lost") {
+    Random random;
+    CAPTURE(random.seed());
+    const TimePoint starts[] = {TimePoint{}, TimePoint{-10s}, TimePoint{12345h}, TimePoint::min(),
+                                TimePoint::max() - 1min};
+    for (const TimePoint start : starts) {
+        for (const std::size_t around : {200, 1100, 10'000}) {
+            CAPTURE(start, around);
+            CheckedSchedule checked(start);
+            for (int step = 0; step < 150'000; ++step) {
+                random_step(checked, random, around);
+                checked.compare();
+                if (step % 2000 == 0) expect(checked.check(), "check()");
+            }
+            checked.now = TimePoint::max();
+            checked.take_all(1 + random_limit(random) / 2);
+            REQUIRE(checked.schedule.empty());
+            REQUIRE(checked.check());
+        }
+    }
+}
+
+TEST_CASE("Schedule knows the next due exactly as long as nothing is removed before its time") {
+    Random random;
+    CAPTURE(random.seed());
+    CheckedSchedule checked(TimePoint{});
+    for (int step = 0; step < 200'000; ++step) {
+        if (checked.size() < 5000) checked.push(random_due(random, checked.now));
+        if (random.one_in(8)) random_time_step(checked, random);
+        checked.take_all(1 + random_limit(random) / 2);
+        expect(checked.size() == 0 || checked.schedule.next_due() == checked.earliest(), "the next due is exact");
+    }
+}
+
+TEST_CASE("Schedule keeps equal dues in their order, however many there are") {
+    CheckedSchedule checked(TimePoint{});
+    for (int count = 0; count < 5000; ++count) checked.push(TimePoint{5s});
+    checked.now = TimePoint{5s} - 1us;
+    REQUIRE_FALSE(checked.take(unlimited));
+    checked.now = TimePoint{5s};
+    checked.take_all(unlimited);
+    REQUIRE(checked.schedule.empty());
+}
+
+TEST_CASE("Schedule called again and again gets through any bucket, whatever the limit") {
+    for (const std::size_t limit : {1, 7, 15, 16, 1000}) {
+        CheckedSchedule checked(TimePoint{});
+        for (int count = 0; count < 10'000; ++count) checked.push(TimePoint{5s + Duration{count % 3}});
+        checked.now = TimePoint{6s};
+        REQUIRE(checked.take_all(limit) <= 2 * 10'000);
+        REQUIRE(checked.schedule.empty());
+    }
+}
+
+TEST_CASE("Schedule given no limit at all still gives what is in order already") {
+    CheckedSchedule checked(TimePoint{});
+    for (int count = 0; count < 10; ++count) checked.push(TimePoint{1us});
+    checked.now = TimePoint{1us};
+    for (int count = 0; count < 10; ++count) checked.take(0);
+    REQUIRE(checked.schedule.empty());
+}
+
+TEST_CASE("Schedule takes what is pushed into a bucket that is half taken out") {
+    CheckedSchedule checked(TimePoint{});
+    for (int count = 0; count < 3000; ++count) checked.push(TimePoint{5s + Duration{count % 100}});
+    checked.now = TimePoint{6s};
+    for (int pushed = 0; checked.take(1); ++pushed) {
+        if (pushed < 2000) checked.push(TimePoint{5s + Duration{pushed * 7 % 150}});
+        checked.compare();
+    }
+    REQUIRE(checked.schedule.empty());
+}
+
+TEST_CASE("Schedule parks nothing while there is little, and needs no memory for a ring then") {
+    CheckedSchedule checked(TimePoint{});
+    for (int count = 0; count < 1000; ++count) checked.push(TimePoint{5s});
+    REQUIRE(checked.schedule.bytes() < 100'000);
+}
+
+TEST_CASE("Schedule is as it was when memory runs out in push") {
+    Random random;
+    CAPTURE(random.seed());
+    CheckedSchedule checked(TimePoint{});
+    std::size_t failures = 0;
+    for (int count = 0; count < 20'000; ++count) {
+        const TimePoint due = random_due(random, checked.now);
+        const auto next_due = checked.schedule.next_due();
+        for (std::size_t allowed = 0; !checked.push(due, allowed); ++allowed, ++failures) {
+            checked.compare();
+            expect(checked.schedule.next_due() == next_due, "the next due is as it was");
+            expect(checked.check(), "check()");
+        }
+    }
+    REQUIRE(failures >= 50);
+    checked.now = TimePoint::max();
+    checked.take_all(unlimited);
+    REQUIRE(checked.schedule.empty());
+}
+
+TEST_CASE("Schedule loses nothing when memory runs out in first") {
+    CheckedSchedule checked(TimePoint{});
+    for (int count = 0; count < 10'000; ++count) checked.push(TimePoint{5s + Duration{count * 389 % 1000}});
+    checked.now = TimePoint{6s};
+    std::size_t failures = 0;
+    const auto takes = [&](std::size_t allowed) {
+        try {
+            return checked.take(unlimited, allowed);
+        } catch (const std::bad_alloc&) {
+            ++failures;
+            return true;
+        }
+    };
+    for (std::size_t calls = 0; takes(calls % 2); ++calls) {
+        checked.compare();
+        if (calls < 100) expect(checked.check(), "check()");
+    }
+    REQUIRE(failures >= 10);
+    REQUIRE(checked.schedule.empty());
+}
