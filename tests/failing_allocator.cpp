@@ -26,11 +26,31 @@ AllocationsFailAfter::~AllocationsFailAfter() { allowed_allocations = unlimited;
 
 }  // namespace vigil::testing
 
-void* operator new(std::size_t bytes) { return vigil::testing::allocate(bytes, alignof(std::max_align_t)); }
+// All forms: what one of ours allocates must not meet a foreign delete, nor the reverse.
+using vigil::testing::allocate;
+constexpr std::size_t natural = alignof(std::max_align_t);
+
+void* operator new(std::size_t bytes) { return allocate(bytes, natural); }
+void* operator new[](std::size_t bytes) { return allocate(bytes, natural); }
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
-    return vigil::testing::allocate(bytes, static_cast<std::size_t>(alignment));
+    return allocate(bytes, static_cast<std::size_t>(alignment));
 }
+void* operator new[](std::size_t bytes, std::align_val_t alignment) {
+    return allocate(bytes, static_cast<std::size_t>(alignment));
+}
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+    try {
+        return allocate(bytes, natural);
+    } catch (const std::bad_alloc&) {
+        return nullptr;
+    }
+}
+void* operator new[](std::size_t bytes, const std::nothrow_t& nothrow) noexcept { return operator new(bytes, nothrow); }
 void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }

@@ -48,7 +48,9 @@ class Callbacks {
         if (kept_for_runner_) {
             error_ = std::move(error);
         } else if (on_error_) {
-            on_error_(std::move(error));
+            auto handler = std::move(on_error_);  // which may set another
+            handler(std::move(error));
+            if (!on_error_) on_error_ = std::move(handler);
         } else {
             std::rethrow_exception(std::move(error));  // out of a noexcept function: std::terminate, with the message
         }

@@ -158,8 +158,8 @@ TEST_CASE("A target of up to three words lives inside its Function") {
 }
 
 TEST_CASE("A target that is larger, stricter aligned or may throw when it moves is allocated") {
-    struct alignas(32) Aligned {
-        bool operator()() const { return reinterpret_cast<std::uintptr_t>(this) % 32 == 0; }
+    struct alignas(16) Aligned {
+        bool operator()() const { return reinterpret_cast<std::uintptr_t>(this) % 16 == 0; }
     };
     struct MayThrow {
         MayThrow() = default;
@@ -188,6 +188,18 @@ TEMPLATE_TEST_CASE("Moving a Function allocates nothing and leaves an empty one"
     REQUIRE_FALSE(second);
     REQUIRE(third);
     REQUIRE(third() == 1);
+}
+
+TEST_CASE("A target that lives inside is moved by its own constructor") {
+    struct KnowsItsAddress {
+        const KnowsItsAddress* self = this;
+        KnowsItsAddress() = default;
+        KnowsItsAddress(KnowsItsAddress&&) noexcept {}
+        bool operator()() const { return self == this; }
+    };
+    Function<bool()> function = KnowsItsAddress{};
+    Function<bool()> moved = std::move(function);
+    REQUIRE(moved());
 }
 
 TEMPLATE_TEST_CASE("A Function destroys its target exactly once", "", Small, Large) {

@@ -1,4 +1,9 @@
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
+#include <csignal>
+#include <cstdio>
 #include <stdexcept>
 #include <string>
 
@@ -103,4 +108,32 @@ TEST_CASE("When the embedder runs his loop, on_error gets each exception and the
     way.loop.add_timer(0ms, [&] { order += "timer "; });
     way.run();
     CHECK(order == "one two timer ");
+}
+
+TEST_CASE("Without on_error an exception on a loop that the embedder runs ends the program") {
+    const pid_t child = fork();
+    if (child == 0) {
+        std::signal(SIGABRT, SIG_DFL);
+        std::freopen("/dev/null", "w", stderr);
+        EmbedderRuns way;
+        way.loop.future_tick([] { throw std::runtime_error("nobody listens"); });
+        way.run();
+        _exit(0);
+    }
+    int status = 0;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    CHECK(WIFSIGNALED(status));
+    CHECK(WTERMSIG(status) == SIGABRT);
+}
+
+TEST_CASE("on_error may be replaced by the handler itself") {
+    EmbedderRuns way;
+    std::string order;
+    way.loop.on_error([&](const std::exception_ptr&) {
+        order += "first ";
+        way.loop.on_error([&](const std::exception_ptr&) { order += "second "; });
+    });
+    for (int each = 0; each < 3; ++each) way.loop.future_tick([] { throw 1; });
+    way.run();
+    CHECK(order == "first second second ");
 }

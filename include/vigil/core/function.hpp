@@ -14,6 +14,13 @@ namespace vigil {
 template <class Signature>
 class Function;
 
+namespace detail {
+template <class Target>
+inline constexpr bool is_std_function = false;
+template <class Signature>
+inline constexpr bool is_std_function<std::function<Signature>> = true;
+}  // namespace detail
+
 /// A move-only callable: every callback of the library is type-erased by this one class, once.
 ///
 /// 32 bytes. A target of up to three words that moves without throwing lives inside; others are allocated. Moving a
@@ -29,10 +36,9 @@ class Function<Result(Args...)> {
     requires(!std::same_as<std::remove_cvref_t<Target>, Function> &&
              std::is_invocable_r_v<Result, std::decay_t<Target>&, Args...>) Function(Target&& target) {
         using Stored = std::decay_t<Target>;
-        if constexpr (std::is_constructible_v<bool, const Stored&> &&
-                      (std::is_pointer_v<Stored> || std::is_member_pointer_v<Stored> ||
-                       std::same_as<Stored, std::function<Result(Args...)>>)) {
-            if (!static_cast<bool>(target)) return;
+        if constexpr (std::is_pointer_v<Stored> || std::is_member_pointer_v<Stored> ||
+                      detail::is_std_function<Stored>) {
+            if (target == nullptr) return;
         }
         if constexpr (fits_inside<Stored>) {
             ::new (static_cast<void*>(storage_)) Stored(std::forward<Target>(target));

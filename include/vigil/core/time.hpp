@@ -2,6 +2,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <ratio>
+#include <type_traits>
 
 namespace vigil {
 
@@ -37,9 +39,16 @@ class Delay {
     template <class Rep, class Period>
     static constexpr Duration clamp(std::chrono::duration<Rep, Period> delay) noexcept {
         if (!(delay.count() > Rep{0})) return Duration::zero();
-        using Wide = std::chrono::duration<long double, std::micro>;
-        if (Wide{delay} >= Wide{longest}) return longest;
-        return std::chrono::ceil<Duration>(delay);
+        using Wider = std::common_type_t<Rep, std::conditional_t<std::is_integral_v<Rep>, long double, double>>;
+        const auto microseconds = std::chrono::duration<Wider, std::micro>(delay).count();
+        if (microseconds >= static_cast<Wider>(longest.count())) return longest;
+        using Ratio = std::ratio_divide<Period, std::micro>;
+        if constexpr (std::is_integral_v<Rep> && (Ratio::num == 1 || Ratio::den == 1)) {
+            return std::chrono::ceil<Duration>(delay);
+        } else {
+            const auto whole = static_cast<std::int64_t>(microseconds);
+            return Duration{whole + (static_cast<Wider>(whole) < microseconds)};
+        }
     }
 
     Duration value_;

@@ -80,7 +80,7 @@ class PagedArray {
             while (size_ > 0) pop_back();
         }
         while (!pages_.empty()) free_last_page();
-        pages_ = {};
+        std::vector<T*>().swap(pages_);
     }
 
    private:

@@ -41,6 +41,18 @@ class ParkingRing {
         return TimePoint{Duration{bucket * (1 << bucket_bits)}};
     }
 
+    ParkingRing() noexcept = default;
+    ParkingRing(ParkingRing&& other) noexcept { *this = std::move(other); }
+    ParkingRing& operator=(ParkingRing&& other) noexcept {
+        std::swap(table_, other.table_);
+        std::swap(chunks_, other.chunks_);
+        std::swap(free_chunk_, other.free_chunk_);
+        std::swap(size_, other.size_);
+        std::swap(first_, other.first_);
+        return *this;
+    }
+    ~ParkingRing() = default;
+
     [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
     [[nodiscard]] std::size_t bytes() const noexcept { return chunks_.bytes() + (table_ ? sizeof(Table) : 0); }
@@ -64,6 +76,12 @@ class ParkingRing {
     [[nodiscard]] std::optional<TimePoint> earliest() const noexcept {
         if (empty()) return std::nullopt;
         return table_->buckets[index_of(first_occupied())].earliest;
+    }
+
+    /// After this the next add() cannot fail.
+    void reserve_one() {
+        if (!table_) table_ = std::make_unique<Table>();
+        if (free_chunk_ == no_chunk) chunks_.reserve_more(1);
     }
 
     Place add(Slot slot, TimePoint due) {

@@ -51,6 +51,14 @@ class Schedule {
         return due;
     }
 
+    /// After this the next push() cannot fail, whatever is removed in between.
+    void reserve_one() {
+        near_.reserve_more(1);
+        if (near_.size() + far_.size() < worth_parking && ring_.empty()) return;
+        far_.reserve_more(1);
+        ring_.reserve_one();
+    }
+
     template <class Owner>
     void push(TimePoint now, const Entry& entry, Owner&& owner) {
         if (ring_.empty()) {

@@ -15,8 +15,8 @@ namespace vigil {
 ///
 /// Invariants: each value has exactly one entry in the schedule, and its slot knows where that is; a slot is either in
 /// use or on the free list; a handle is never given out twice.
-/// The cost is that of Schedule. About 40 bytes each beyond the value. add() leaves the set as it was if memory runs
-/// out. Movable. Free slots hold a T{} or one that was moved from, which should own nothing.
+/// The cost is that of Schedule. About 40 bytes each beyond the value. add() and reschedule() leave the set as it was
+/// if memory runs out. Movable. Free slots hold a T{} or one that was moved from, which should own nothing.
 template <class T>
 class TimerSet {
    public:
@@ -29,6 +29,18 @@ class TimerSet {
         Handle handle;
         T& value;
     };
+
+    TimerSet() noexcept = default;
+    TimerSet(TimerSet&& other) noexcept { *this = std::move(other); }
+    TimerSet& operator=(TimerSet&& other) noexcept {
+        std::swap(schedule_, other.schedule_);
+        std::swap(slots_, other.slots_);
+        std::swap(first_free_, other.first_free_);
+        std::swap(retired_, other.retired_);
+        std::swap(next_sequence_, other.next_sequence_);
+        return *this;
+    }
+    ~TimerSet() = default;
 
     [[nodiscard]] bool empty() const noexcept { return schedule_.empty(); }
     [[nodiscard]] std::size_t size() const noexcept { return schedule_.size(); }
@@ -82,6 +94,7 @@ class TimerSet {
     bool reschedule(Handle handle, TimePoint now, TimePoint due) {
         const auto slot = slot_of(handle);
         if (!slot) return false;
+        schedule_.reserve_one();
         Record& record = slots_[*slot];
         schedule_.remove(Schedule::Place{record.place}, record.due, Owner{slots_});
         record.due = due;
