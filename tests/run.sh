@@ -28,6 +28,7 @@ for argument in "$@"; do
     --tsan)
         kind=tsan
         options+=(-Db_sanitize=thread -Db_lundef=false -Ddefault_library=static -Dexamples=disabled -Dbenchmarks=disabled)
+        targets=(tests/loop_tests)
         selection=(--suite threads)
         ;;
     --long) selection=() ;;

@@ -11,7 +11,7 @@ namespace {
 // What a turn spends on due timers before it looks at I/O again.
 constexpr Duration turn_budget = std::chrono::milliseconds{1};
 constexpr std::size_t turn_budget_timers = 4096;
-constexpr int timers_between_looks_at_the_clock = 16;
+constexpr std::size_t timers_between_looks_at_the_clock = 16;
 
 constexpr int turns_at_one_instant = 100'000;
 
@@ -132,8 +132,9 @@ void Loop::Impl::update_idle() noexcept {
     }
 }
 
-/// Makes the libuv loop wake up for the earliest due. Called before every poll, so that the wait is counted from the
-/// real now. libuv counts in whole milliseconds: rounded up, and what comes up early is simply armed again.
+/// Makes the libuv loop wake up for the earliest due. Called before every poll, so that the wait counts from the real
+/// now: libuv adds it to the time that it has cached, and takes that off again to poll. It counts in whole
+/// milliseconds: rounded up. What still comes up early is armed again.
 void Loop::Impl::arm() noexcept {
     const auto due = timers_.next_due();
     const auto wait = due ? *due - now() : Duration::zero();
@@ -142,7 +143,6 @@ void Loop::Impl::arm() noexcept {
     if (!due || timers_are_due_ || virtual_mode_) {
         uv_timer_stop(timer_.get());
     } else {
-        uv_update_time(uv.get());
         const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(wait).count();
         uv_timer_start(
             timer_.get(), [](uv_timer_t* handle) { static_cast<Impl*>(handle->data)->begin_turn(); },
@@ -173,9 +173,9 @@ void Loop::Impl::run_timers() noexcept {
     if (timers_.empty()) return;
     const TimePoint turn_now = now();
     const auto first_of_next_turn = timers_.next_sequence();
-    std::size_t left = turn_budget_timers;
-    for (int ran = 1; callbacks.allowed(); ++ran) {
-        const auto head = timers_.head(turn_now, left);
+    std::size_t to_sort = turn_budget_timers;
+    for (std::size_t ran = 1; ran <= turn_budget_timers && callbacks.allowed(); ++ran) {
+        const auto head = timers_.head(turn_now, to_sort);
         if (!head || head->sequence >= first_of_next_turn) return;
         run_timer(*head, turn_now);
         if (ran % timers_between_looks_at_the_clock == 0 && now() - turn_now > turn_budget) return;

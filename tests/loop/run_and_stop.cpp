@@ -69,6 +69,16 @@ TEMPLATE_LIST_TEST_CASE("stop() from a timer and from a stream ends run()", "", 
     CHECK(way.loop.run_nowait());
 }
 
+TEMPLATE_LIST_TEST_CASE("stop() from a timer that was due before run() does not wait for the next event", "", RunByUs) {
+    TestType way;
+    way.loop.add_timer(1h, [] { FAIL(); });
+    way.loop.add_timer(1ms, [&] { way.loop.stop(); });
+    for (const auto end = way.loop.now() + 3ms; way.loop.now() < end;) {
+    }
+    way.run();
+    CHECK(way.loop.run_nowait());
+}
+
 TEMPLATE_LIST_TEST_CASE("Running the loop inside of a callback is a clear error", "", EveryWay) {
     TestType way;
     int refused = 0;

@@ -64,6 +64,23 @@ TEMPLATE_LIST_TEST_CASE("A tick added by a tick runs in the next turn", "", Ever
     CHECK(order == "first io second ");
 }
 
+TEMPLATE_LIST_TEST_CASE("A tick added by a timer runs in the next turn, after the I/O of this one", "", EveryWay) {
+    TestType way;
+    Pipe pipe;
+    std::string order;
+    way.loop.add_read_stream(pipe.reader(), [&](int fd) {
+        order += "io ";
+        way.loop.remove_read_stream(fd);
+    });
+    way.loop.add_timer(2ms, [&] {
+        order += "timer ";
+        pipe.write("x");
+        way.loop.future_tick([&] { order += "tick "; });
+    });
+    way.run();
+    CHECK(order == "timer io tick ");
+}
+
 TEMPLATE_LIST_TEST_CASE("An endless chain of ticks starves neither timers nor I/O", "", EveryWay) {
     TestType way;
     Pipe pipe;

@@ -51,6 +51,26 @@ TEMPLATE_LIST_TEST_CASE("A timer is never early", "", EveryWay) {
     CHECK(early == 0);
 }
 
+TEMPLATE_LIST_TEST_CASE("A timer is never early, not by a nanosecond, on a loop that never sleeps", "", EveryWay) {
+    TestType way;
+    Random random;
+    CAPTURE(random.seed());
+    int early = 0, ran = 0;
+    const auto busy = way.loop.add_periodic_timer(0us, [] {});
+    vigil::Function<void()> next = [&] {
+        const auto delay = std::chrono::microseconds(1 + random.below(5));
+        const auto start = Clock::now();
+        way.loop.add_timer(delay, [&, delay, start] {
+            early += Clock::now() - start < delay;
+            if (++ran < 3000) return next();
+            way.loop.cancel_timer(busy);
+        });
+    };
+    next();
+    way.run();
+    CHECK(early == 0);
+}
+
 TEMPLATE_LIST_TEST_CASE("The delay counts from the real now, also in a callback that took long", "", EveryWay) {
     TestType way;
     Clock::time_point added, fired;
@@ -245,6 +265,24 @@ TEST_CASE("A million timers due at once do not keep I/O waiting until they have 
     loop.run();
     CHECK(ran == count);
     CHECK(ran_before_read <= 10'000);
+}
+
+TEST_CASE("Timers due at one instant of virtual time do not keep I/O waiting either") {
+    auto loop = vigil::Loop::with_virtual_time();
+    Pipe pipe;
+    int ran = 0, ran_before_read = -1;
+    for (int each = 0; each < 20'000; ++each) loop.add_timer(1s, [&] { ++ran; });
+    loop.add_timer(999ms, [&] {
+        pipe.write("x");
+        loop.add_read_stream(pipe.reader(), [&](int fd) {
+            if (ran == 0) return;  // until the timers are under way
+            ran_before_read = ran;
+            loop.remove_read_stream(fd);
+        });
+    });
+    loop.advance(2s);
+    CHECK(ran == 20'000);
+    CHECK(ran_before_read < 20'000);
 }
 
 TEST_CASE("A callback must not be empty") {

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <new>
 #include <set>
@@ -92,6 +93,7 @@ class CheckedSchedule {
             const AllocationsFailAfter limited{allowed_allocations};
             return schedule.first(now, limit, owner_);
         }();
+        parked_before += owner_.looked_at;
         expect(given - limit == std::min(given, owner_.looked_at), "the limit is lowered one for one");
         expect(owner_.looked_at - (given - limit) < ParkingRing::chunk_size, "the limit is kept, but for a chunk");
         if (first == nullptr) {
@@ -123,6 +125,7 @@ class CheckedSchedule {
 
     Schedule schedule;
     TimePoint now;
+    std::size_t parked_before = 0;  // how many have come out of the ring
 
    private:
     static bool same(const Schedule::Entry& one, const Schedule::Entry& other) {
@@ -145,36 +148,32 @@ class CheckedSchedule {
 };
 
 TimePoint random_due(Random& random, TimePoint now) {
+    const TimePoint extremes[] = {TimePoint::min(), TimePoint{}, TimePoint::max() - 1us, TimePoint::max()};
+    if (random.one_in(100)) return extremes[random.below(4)];
     const auto within = [&](Duration most) { return saturating_add(now, Duration{random.below(most.count())}); };
-    switch (random.below(9)) {
-        case 0:
-            return now;
-        case 1:
-            return TimePoint{Duration{now.time_since_epoch().count() & ~std::int64_t{0xfffff}}};  // the same for many
-        case 2:
-            return now > TimePoint::min() + 1min ? now - Duration{random.below(60'000'000)} : now;
-        case 3:
-            return ParkingRing::start_of(ParkingRing::bucket_of(within(18s)));
-        case 4:
-            return within(3ms);
-        case 5:
-            return within(10h);
-        case 6: {
-            const TimePoint extremes[] = {TimePoint::min(), TimePoint{}, TimePoint::max() - 1us, TimePoint::max()};
-            return random.one_in(10) ? extremes[random.below(4)] : within(std::chrono::years{100});
-        }
-        default:
-            return within(17s);
-    }
+    const TimePoint dues[] = {
+        now,
+        now > TimePoint::min() + 1min ? now - Duration{random.below(60'000'000)} : now,
+        TimePoint{Duration{now.time_since_epoch().count() & ~std::int64_t{0xfffff}}},  // the same for many
+        ParkingRing::start_of(ParkingRing::bucket_of(within(18s))),                    // where a bucket begins
+        within(3ms),
+        within(17s),
+        within(17s),
+        within(10h),
+        within(std::chrono::years{100}),
+    };
+    return dues[random.below(std::size(dues))];
 }
 
+/// By a little, rarely by a lot, or exactly to the next due.
 void random_time_step(CheckedSchedule& checked, Random& random) {
-    if (random.one_in(4) && checked.size() > 0) {
-        checked.now = std::max(checked.now, *checked.schedule.next_due());
-        if (checked.now < TimePoint::max() - std::chrono::years{100}) return;
+    const TimePoint next_due = checked.schedule.next_due().value_or(checked.now);
+    if (random.one_in(4) && next_due > checked.now && next_due < saturating_add(checked.now, 1min)) {
+        checked.now = next_due;
+    } else {
+        const Duration most = random.one_in(5000) ? Duration{std::chrono::years{1}} : random.one_in(300) ? 20s : 2ms;
+        checked.now = saturating_add(checked.now, Duration{random.below(most.count())});
     }
-    const Duration most = random.one_in(5000) ? Duration{std::chrono::years{1}} : random.one_in(300) ? 20s : 2ms;
-    checked.now = saturating_add(checked.now, Duration{random.below(most.count())});
 }
 
 std::size_t random_limit(Random& random) {
@@ -272,6 +271,18 @@ TEST_CASE("Schedule parks nothing while there is little, and needs no memory for
     CheckedSchedule checked(TimePoint{});
     for (int count = 0; count < 1000; ++count) checked.push(TimePoint{5s});
     REQUIRE(checked.schedule.bytes() < 100'000);
+}
+
+TEST_CASE("Schedule parks what is due soon, after a long time too") {
+    CheckedSchedule checked(TimePoint{});
+    for (std::size_t round = 1; round <= 3; ++round) {
+        for (int count = 0; count < 5000; ++count) checked.push(checked.now + 10s);
+        checked.now += 11s;
+        checked.take_all(unlimited);
+        REQUIRE(checked.schedule.empty());
+        REQUIRE(checked.parked_before > round * 3000);
+        checked.now += 1h;
+    }
 }
 
 TEST_CASE("Schedule is as it was when memory runs out in push") {
