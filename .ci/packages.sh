@@ -12,7 +12,13 @@ ensure_packages() {
     [ -z "$missing" ] && return
     echo "Installing Debian packages:$missing"
     local as_root=""
-    [ "$(id -u)" = 0 ] || as_root="sudo"
+    if [ "$(id -u)" != 0 ]; then
+        as_root="sudo"
+        command -v sudo >/dev/null || {
+            echo "Neither root nor sudo: please have those packages installed." >&2
+            return 1
+        }
+    fi
     $as_root apt-get update -q >/dev/null
     # shellcheck disable=SC2086
     $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $missing >/dev/null

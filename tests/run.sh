@@ -17,7 +17,7 @@ TEXT
 kind=test
 options=(--buildtype=debugoptimized)
 targets=(all)
-selection=(--no-suite long)
+long=
 names=()
 for argument in "$@"; do
     case "$argument" in
@@ -29,9 +29,8 @@ for argument in "$@"; do
         kind=tsan
         options+=(-Db_sanitize=thread -Db_lundef=false -Ddefault_library=static -Dexamples=disabled -Dbenchmarks=disabled)
         targets=(tests/loop_tests)
-        selection=(--suite threads)
         ;;
-    --long) selection=() ;;
+    --long) long=yes ;;
     --help | -h)
         usage
         exit 0
@@ -43,6 +42,10 @@ for argument in "$@"; do
     *) names+=("$argument") ;;
     esac
 done
+
+selection=()
+[ "$kind" = tsan ] && selection+=(--suite threads)
+[ "$long" ] || selection+=(--no-suite long)
 
 . .ci/packages.sh
 # shellcheck disable=SC2086
@@ -56,6 +59,7 @@ ninja -C "$folder" --quiet "${targets[@]}"
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-halt_on_error=1:print_stacktrace=1}
 export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1}
+rm -f "$folder/meson-logs/testlog.json"
 status=0
 meson test -C "$folder" --no-rebuild --print-errorlogs "${selection[@]}" "${names[@]}" || status=$?
 

@@ -2,8 +2,11 @@
 
 import collections
 import json
+import os
 import sys
 
+if not os.path.exists(sys.argv[1]):
+    sys.exit("no test was run")
 results = collections.Counter()
 with open(sys.argv[1], encoding="utf-8") as log:
     for line in log:

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <coroutine>
+#include <cstdint>
 #include <exception>
+#include <memory>
 #include <utility>
 #include <vector>
 #include <vigil/core/function.hpp>
@@ -18,6 +20,7 @@ class Callbacks {
     void call(Callback&& callback) noexcept {
         if (failed_) return;
         inside_ = true;
+        ++count_;
         try {
             callback();
         } catch (...) {
@@ -42,15 +45,16 @@ class Callbacks {
 
     [[nodiscard]] bool allowed() const noexcept { return !failed_; }
     [[nodiscard]] bool inside() const noexcept { return inside_; }
+    /// How many were called so far.
+    [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
 
     void fail(std::exception_ptr error) noexcept {
         failed_ = true;
         if (kept_for_runner_) {
             error_ = std::move(error);
         } else if (on_error_) {
-            auto handler = std::move(on_error_);  // which may set another
-            handler(std::move(error));
-            if (!on_error_) on_error_ = std::move(handler);
+            const auto handler = on_error_;
+            (*handler)(std::move(error));
         } else {
             std::rethrow_exception(std::move(error));  // out of a noexcept function: std::terminate, with the message
         }
@@ -58,7 +62,9 @@ class Callbacks {
 
     /// While our own run() and its kin run the loop they take the exception; else it goes to on_error.
     void keep_for_runner(bool keep) noexcept { kept_for_runner_ = keep; }
-    void on_error(Function<void(std::exception_ptr)> handler) { on_error_ = std::move(handler); }
+    void on_error(Function<void(std::exception_ptr)> handler) {
+        on_error_ = handler ? std::make_shared<Handler>(std::move(handler)) : nullptr;
+    }
 
     /// The turn is over.
     void end_turn() noexcept {
@@ -71,9 +77,12 @@ class Callbacks {
     }
 
    private:
-    Function<void(std::exception_ptr)> on_error_;
+    using Handler = Function<void(std::exception_ptr)>;
+
+    std::shared_ptr<Handler> on_error_;  // owned here, and by the call in progress, which may replace it
     std::exception_ptr error_;
     std::vector<std::coroutine_handle<>> doomed_;
+    std::uint64_t count_ = 0;
     bool kept_for_runner_ = false;
     bool failed_ = false;
     bool inside_ = false;

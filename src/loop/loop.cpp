@@ -59,7 +59,8 @@ bool Loop::run_nowait() { return impl_->run_turn(UV_RUN_NOWAIT); }
 int Loop::backend_fd() const { return uv_backend_fd(impl_->uv.get()); }
 std::optional<Duration> Loop::backend_timeout() const { return impl_->backend_timeout(); }
 
-void Loop::post(Function<void()> callback) { impl_->posts.add(not_empty(callback)); }
+void Loop::post(Function<void()> callback) { impl_->posts->add(not_empty(callback)); }
+Poster Loop::poster() const { return Poster(impl_->posts); }
 
 TimePoint Loop::now() const { return impl_->now(); }
 void Loop::advance(Delay by) { impl_->advance(by.value()); }

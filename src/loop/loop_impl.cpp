@@ -11,7 +11,7 @@ namespace {
 // What a turn spends on due timers before it looks at I/O again.
 constexpr Duration turn_budget = std::chrono::milliseconds{1};
 constexpr std::size_t turn_budget_timers = 4096;
-constexpr std::size_t timers_between_looks_at_the_clock = 16;
+constexpr std::size_t timers_between_looks_at_the_clock = 4;
 
 constexpr int turns_at_one_instant = 100'000;
 
@@ -42,7 +42,7 @@ class Loop::Impl::Running {
         impl_.stoppable_ = false;
         impl_.stopping_ = false;
         impl_.callbacks.keep_for_runner(false);
-        impl_.update_idle();
+        impl_.arm();
     }
 
    private:
@@ -51,7 +51,7 @@ class Loop::Impl::Running {
 
 Loop::Impl::Impl(uv_loop_t* borrowed, std::optional<VirtualTime> virtual_mode)
     : uv(borrowed),
-      posts(uv.get(), [this] { take_posts(); }),
+      posts(std::make_shared<Posts>(uv.get(), [this] { take_posts(); })),
       virtual_mode_(virtual_mode),
       timer_(uv.get(), this, "uv_timer_init", uv_timer_init),
       idle_(uv.get(), this, "uv_idle_init", uv_idle_init),
@@ -70,12 +70,13 @@ Loop::Impl::Impl(uv_loop_t* borrowed, std::optional<VirtualTime> virtual_mode)
 
 /// What is dropped here may, in its destructors, still call the loop: everything is taken out before it is destroyed.
 Loop::Impl::~Impl() {
+    posts->close();
     spawned.clear();
-    take_posts();
     const auto ticks = std::exchange(ticks_, {});
     const auto timers = std::exchange(timers_, {});
     streams.clear();
     signals.clear();
+    spawned.clear();
 }
 
 TimePoint Loop::Impl::now() const noexcept {
@@ -89,7 +90,7 @@ TimerId Loop::Impl::add_timer(Duration delay, Timer&& timer) {
     const TimePoint at = now();
     const TimePoint due = saturating_add(at, may_be_early ? delay + Duration{1} : delay);
     const auto handle = timers_.add(at, due, std::move(timer));
-    if (due < armed_for_) arm();
+    if (due < armed_for_ || virtual_mode_) arm();
     return TimerId{static_cast<std::uint64_t>(handle)};
 }
 
@@ -116,12 +117,15 @@ void Loop::Impl::remove_stream(int fd, Streams::Direction direction) {
 }
 
 void Loop::Impl::take_posts() {
-    posts.take_each([this](Function<void()>&& posted) { future_tick(std::move(posted)); });
+    posts->take_each([this](Function<void()>&& posted) { future_tick(std::move(posted)); });
+}
+
+bool Loop::Impl::anything_due() const noexcept {
+    return !ticks_.empty() || timers_are_due_ || signals.any_undelivered();
 }
 
 bool Loop::Impl::has_work_now() const noexcept {
-    return !ticks_.empty() || timers_are_due_ || stopping_ || !callbacks.allowed() || streams.any_always_ready() ||
-           signals.any_undelivered();
+    return anything_due() || streams.any_always_ready() || stopping_ || !callbacks.allowed();
 }
 
 void Loop::Impl::update_idle() noexcept {
@@ -152,7 +156,7 @@ void Loop::Impl::arm() noexcept {
 }
 
 void Loop::Impl::begin_turn() noexcept {
-    if (turn_begun_) return;
+    if (turn_begun_ || stopping_) return;
     turn_begun_ = true;
     run_ticks();
     run_timers();
@@ -202,16 +206,15 @@ bool Loop::Impl::alive() {
 }
 
 void Loop::Impl::turn(uv_run_mode mode) {
-    uv_run(uv.get(), mode);
+    const bool jumps = virtual_mode_ == VirtualTime::automatic && mode == UV_RUN_ONCE && !timers_.empty();
+    if (jumps && !has_work_now()) jump_to_next_due();
+    uv_run(uv.get(), has_work_now() ? UV_RUN_NOWAIT : mode);
     callbacks.rethrow();
 }
 
 void Loop::Impl::run() {
     const Running running(*this, true);
-    while (!stopping_ && alive()) {
-        if (virtual_mode_ == VirtualTime::automatic && !has_work_now()) jump_to_next_due();
-        turn(has_work_now() ? UV_RUN_NOWAIT : UV_RUN_ONCE);
-    }
+    while ((!stopping_ || turn_begun_) && alive()) turn(UV_RUN_ONCE);
 }
 
 void Loop::Impl::stop() noexcept {
@@ -234,8 +237,10 @@ std::optional<Duration> Loop::Impl::backend_timeout() {
 }
 
 void Loop::Impl::jump_to_next_due() {
-    if (timers_.empty()) return;
     if (!streams.empty() || !signals.empty()) {
+        const auto called = callbacks.count();
+        turn(UV_RUN_NOWAIT);
+        if (callbacks.count() != called) return;
         throw std::logic_error("virtual time cannot jump to the next due while streams or signals are listened to");
     }
     virtual_now_ = *timers_.next_due();
@@ -253,13 +258,14 @@ void Loop::Impl::advance(Duration by) {
                 throw std::logic_error("advance(): ticks or timers without delay go on for ever, so time cannot move");
             }
             if (alive()) turn(UV_RUN_NOWAIT);
-        } while (has_work_now());
+        } while (anything_due());
         const auto next = timers_.next_due();
         if (!next || *next > target) break;
         virtual_now_ = *next;
         arm();
     }
     virtual_now_ = target;
+    arm();
 }
 
 }  // namespace vigil

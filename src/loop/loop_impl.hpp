@@ -1,6 +1,7 @@
 #pragma once
 
 #include <deque>
+#include <memory>
 #include <optional>
 #include <vigil/loop/loop.hpp>
 #include <vigil/queue/timer_set.hpp>
@@ -54,12 +55,13 @@ struct Loop::Impl {
     Callbacks callbacks;
     Streams streams{uv.get(), callbacks};
     Signals signals{uv.get(), callbacks};
-    Posts posts;
+    std::shared_ptr<Posts> posts;  // owned by the loop and its Posters
     Spawned spawned{callbacks};
 
    private:
     class Running;
 
+    [[nodiscard]] bool anything_due() const noexcept;
     [[nodiscard]] bool has_work_now() const noexcept;
     /// Starts or stops the idle handle; called wherever has_work_now() may have changed.
     void update_idle() noexcept;

@@ -65,7 +65,9 @@ bool Spawned::cancel(SpawnId id) {
 }
 
 void Spawned::clear() noexcept {
-    for (const auto& [id, root] : std::exchange(roots_, {})) root.destroy();
+    while (!roots_.empty()) {  // what is destroyed may spawn others
+        for (const auto& [id, root] : std::exchange(roots_, {})) root.destroy();
+    }
 }
 
 }  // namespace vigil

@@ -90,6 +90,8 @@ TEST_CASE("A Function calls its target and returns its result") {
     REQUIRE(function(2) == 42);
     function = &twice;
     REQUIRE(function(21) == 42);
+    function = twice;
+    REQUIRE(function(4) == 8);
     Function<std::string(const Person&, const std::string&)> member = &Person::greet;
     REQUIRE(member(Person{"Ada"}, "Hello") == "Hello, Ada");
     Function<std::string&(Person&)> name = &Person::name;

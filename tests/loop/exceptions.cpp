@@ -71,6 +71,15 @@ TEMPLATE_LIST_TEST_CASE("An exception of a stream leaves the other streams", "",
     CHECK(called == 2);
 }
 
+TEMPLATE_LIST_TEST_CASE("An exception comes out at once, whatever the loop waits for", "", Rethrowing) {
+    TestType way;
+    way.loop.add_timer(1h, [] { FAIL(); });
+    way.loop.add_timer(1ms, [] { throw std::runtime_error("at once"); });
+    for (const auto end = way.loop.now() + 3ms; way.loop.now() < end;) {
+    }
+    CHECK_THROWS_WITH(way.run(), "at once");
+}
+
 TEMPLATE_LIST_TEST_CASE("An exception of a post comes out of run()", "", Rethrowing) {
     TestType way;
     bool second = false;
@@ -130,8 +139,8 @@ TEST_CASE("on_error may be replaced by the handler itself") {
     EmbedderRuns way;
     std::string order;
     way.loop.on_error([&](const std::exception_ptr&) {
-        order += "first ";
         way.loop.on_error([&](const std::exception_ptr&) { order += "second "; });
+        order += "first ";
     });
     for (int each = 0; each < 3; ++each) way.loop.future_tick([] { throw 1; });
     way.run();

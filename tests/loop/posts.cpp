@@ -1,5 +1,6 @@
-#include <atomic>
 #include <catch2/catch.hpp>
+#include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -53,15 +54,66 @@ TEST_CASE("A post wakes a sleeping loop") {
     other.join();
 }
 
-TEST_CASE("A post made by a post runs in a later turn") {
+TEST_CASE("A post made by a post runs in a later turn, in order") {
     vigil::Loop loop;
     std::string order;
     loop.post([&] {
         order += "a ";
-        loop.post([&] { order += "c "; });
         loop.future_tick([&] { order += "b "; });
+        loop.post([&] { order += "c "; });
     });
     loop.run();
-    CHECK(order.substr(0, 2) == "a ");
-    CHECK(order.size() == 6);
+    CHECK(order == "a b c ");
+}
+
+TEST_CASE("Posts wait while the loop is stopped, and run when it goes on") {
+    vigil::Loop loop;
+    int ran = 0;
+    std::thread other([&] {
+        for (int each = 0; each < 1000; ++each) loop.post([&] { ++ran; });
+    });
+    loop.post([&] { loop.stop(); });
+    loop.run();
+    other.join();
+    loop.run();
+    CHECK(ran == 1000);
+}
+
+TEST_CASE("A Poster may post while its loop is destroyed, and is told when it is gone") {
+    for (int round = 0; round < 50; ++round) {
+        auto loop = std::make_unique<vigil::Loop>();
+        std::vector<std::thread> threads;
+        for (int each = 0; each < 2; ++each) {
+            threads.emplace_back([&, poster = loop->poster()] {
+                while (poster.post([] {})) {
+                }
+            });
+        }
+        loop->add_timer(200us, [&] { loop->stop(); });
+        loop->run();
+        loop.reset();
+        for (auto& thread : threads) thread.join();
+    }
+}
+
+TEST_CASE("What is posted and never run is dropped with the loop") {
+    auto held = std::make_shared<int>();
+    auto loop = std::make_unique<vigil::Loop>();
+    const auto poster = loop->poster();
+    CHECK(poster.post([held] {}));
+    CHECK(held.use_count() == 2);
+    loop.reset();
+    CHECK(held.use_count() == 1);
+    CHECK_FALSE(poster.post([held] {}));
+    CHECK(held.use_count() == 1);
+}
+
+TEST_CASE("On a loop that the embedder runs, a post is run once anything else is there to do") {
+    EmbedderRuns way;
+    bool ran = false;
+    way.loop.post([&] { ran = true; });
+    way.run();
+    way.loop.add_timer(1ms, [] {});
+    way.run();
+    CHECK(ran);
 }

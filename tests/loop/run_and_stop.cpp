@@ -79,6 +79,41 @@ TEMPLATE_LIST_TEST_CASE("stop() from a timer that was due before run() does not 
     CHECK(way.loop.run_nowait());
 }
 
+TEMPLATE_LIST_TEST_CASE("stop() from a stream keeps the next turn from beginning", "", RunByUs) {
+    TestType way;
+    Pipe pipe;
+    pipe.write("x");
+    std::string order;
+    way.loop.add_timer(1ms, [&] { order += "timer "; });
+    way.loop.add_read_stream(pipe.reader(), [&](int fd) {
+        way.loop.remove_read_stream(fd);
+        way.loop.stop();
+        way.loop.future_tick([&] { order += "tick "; });
+        for (const auto end = way.loop.now() + 5ms; way.loop.now() < end;) {  // the timer falls due meanwhile
+        }
+    });
+    way.run();
+    CHECK(order.empty());
+    way.run();
+    CHECK(order == "tick timer ");
+}
+
+TEMPLATE_LIST_TEST_CASE("stop() from a timer lets the I/O of its turn run", "", RunByUs) {
+    TestType way;
+    Pipe pipe;
+    bool readable = false;
+    way.loop.add_read_stream(pipe.reader(), [&](int fd) {
+        readable = true;
+        way.loop.remove_read_stream(fd);
+    });
+    way.loop.add_timer(3ms, [&] {
+        pipe.write("x");
+        way.loop.stop();
+    });
+    way.run();
+    CHECK(readable);
+}
+
 TEMPLATE_LIST_TEST_CASE("Running the loop inside of a callback is a clear error", "", EveryWay) {
     TestType way;
     int refused = 0;

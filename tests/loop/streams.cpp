@@ -165,7 +165,8 @@ TEMPLATE_LIST_TEST_CASE("A bad file descriptor is a clear error", "", EveryWay) 
     way.run();
 }
 
-TEMPLATE_LIST_TEST_CASE("A file descriptor closed behind our back is an error, not an abort", "", EveryWay) {
+TEMPLATE_LIST_TEST_CASE("A file descriptor closed behind our back is an error when a listener is added to it", "",
+                        EveryWay) {
     TestType way;
     SocketPair sockets;
     const int fd = sockets.ends[0];

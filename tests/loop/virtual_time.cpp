@@ -1,3 +1,6 @@
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdint>
@@ -99,6 +102,46 @@ TEST_CASE("Automatic virtual time refuses to jump while a stream is listened to"
     loop.remove_read_stream(pipe.reader());
     loop.run();
     CHECK(ran);
+}
+
+TEST_CASE("Automatic virtual time serves a stream that is ready, and run_once() jumps too") {
+    auto loop = Loop::with_virtual_time(VirtualTime::automatic);
+    Pipe pipe;
+    pipe.write("x");
+    std::string order;
+    loop.add_timer(1s, [&] { order += "timer "; });
+    loop.add_read_stream(pipe.reader(), [&](int fd) {
+        order += "io ";
+        loop.remove_read_stream(fd);
+    });
+    while (loop.run_once()) {
+    }
+    CHECK(order == "io timer ");
+}
+
+TEST_CASE("A timer without delay runs whatever was cancelled before it") {
+    auto loop = Loop::with_virtual_time();
+    const auto cancelled = loop.add_timer(5ms, [] { FAIL(); });
+    loop.add_timer(10ms, [] {});
+    loop.cancel_timer(cancelled);
+    loop.advance(6ms);
+    bool ran = false;
+    loop.add_timer(0ms, [&] { ran = true; });
+    loop.run();
+    CHECK(ran);
+}
+
+TEST_CASE("A file that is always ready does not keep time from being advanced") {
+    auto loop = Loop::with_virtual_time();
+    const int null = ::open("/dev/null", O_RDONLY);
+    int calls = 0, rounds = 0;
+    loop.add_read_stream(null, [&](int) { ++calls; });
+    loop.add_periodic_timer(1s, [&] { ++rounds; });
+    loop.advance(10s);
+    CHECK(rounds == 10);
+    CHECK(calls >= 10);
+    loop.remove_read_stream(null);
+    ::close(null);
 }
 
 TEST_CASE("Streams and posts work under virtual time") {

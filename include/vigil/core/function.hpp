@@ -36,8 +36,9 @@ class Function<Result(Args...)> {
     requires(!std::same_as<std::remove_cvref_t<Target>, Function> &&
              std::is_invocable_r_v<Result, std::decay_t<Target>&, Args...>) Function(Target&& target) {
         using Stored = std::decay_t<Target>;
-        if constexpr (std::is_pointer_v<Stored> || std::is_member_pointer_v<Stored> ||
-                      detail::is_std_function<Stored>) {
+        constexpr bool may_be_null =
+            std::is_pointer_v<Stored> || std::is_member_pointer_v<Stored> || detail::is_std_function<Stored>;
+        if constexpr (may_be_null && !std::is_function_v<std::remove_reference_t<Target>>) {
             if (target == nullptr) return;
         }
         if constexpr (fits_inside<Stored>) {

@@ -75,7 +75,7 @@ namespace detail {
 template <class T>
 class AsyncResult {
    public:
-    template <class Value>
+    template <class Value = T>
     void return_value(Value&& value) {
         outcome_.template emplace<1>(std::forward<Value>(value));
     }

@@ -23,9 +23,22 @@ enum class VirtualTime {
     automatic,  ///< run() jumps to the next due when nothing else is left to do
 };
 
+class Posts;
 class Sleep;
 template <class T>
 class Async;
+
+/// Posts to a Loop from any thread, also while that loop is being destroyed and afterwards. Cheap to copy.
+class Poster {
+   public:
+    explicit Poster(std::shared_ptr<Posts> posts) noexcept;
+
+    /// As Loop::post(). False if the loop is gone: then the callback is dropped.
+    bool post(Function<void()> callback) const;
+
+   private:
+    std::shared_ptr<Posts> posts_;  // owned by the loop too, which closes it
+};
 
 /// An event loop after ReactPHP's LoopInterface, on libuv: timers, ticks, streams, signals, and post() for other
 /// threads.
@@ -39,7 +52,7 @@ class Async;
 /// due stays due, and run() rethrows the exception; the loop can be run again. On a borrowed loop that the embedder
 /// runs himself the exception goes to on_error().
 ///
-/// One thread: only post() may be called from another. The loop must outlive what is bound to it.
+/// One thread: only post() may be called from another. The loop must outlive what is bound to it; a Poster need not.
 class Loop {
    public:
     /// Owns a libuv loop. Throws std::system_error if the system gives no file descriptors.
@@ -70,7 +83,8 @@ class Loop {
     /// one read listener per fd: a second is a std::logic_error; a bad fd is a std::system_error. Files that cannot be
     /// polled (regular files, /dev/null) are always ready. O_NONBLOCK is set meanwhile and restored by the removal.
     void add_read_stream(int fd, Function<void(int)> callback);
-    /// Call this before closing `fd`. Has no effect if there is no listener.
+    /// Call this before closing `fd`: libuv aborts when it is told to watch a closed one. Has no effect if there is no
+    /// listener.
     void remove_read_stream(int fd);
     /// As add_read_stream(), for writing; both may watch one fd.
     void add_write_stream(int fd, Function<void(int)> callback);
@@ -96,9 +110,13 @@ class Loop {
     [[nodiscard]] int backend_fd() const;
     [[nodiscard]] std::optional<Duration> backend_timeout() const;
 
-    /// Runs `callback` as a tick, from any thread. Those of one thread keep their order. A post that has arrived is
-    /// run; the chance that one may still come does not keep run() going.
+    /// Runs `callback` as a tick, from any thread that the loop outlives (others use a Poster). Those of one thread
+    /// keep their order. A post that has arrived is run before run() returns; the chance that one may still come does
+    /// not keep it going. (uv_run() on a borrowed loop does not even see that one has arrived, unless something else is
+    /// there to do.)
     void post(Function<void()> callback);
+    /// For threads that the loop may not outlive.
+    [[nodiscard]] Poster poster() const;
 
     /// The monotonic clock, read at the call; or the virtual time.
     [[nodiscard]] TimePoint now() const;
