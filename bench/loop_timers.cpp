@@ -98,6 +98,33 @@ Phases run_vigil(const Workload& workload) {
     return phases;
 }
 
+/// Not measured: that what is measured is exact. On virtual time each timer fires just at its due, those of one due in
+/// the order in which they were started; on real time none is early.
+void verify_order_and_time(std::int64_t span) {
+    const auto workload = make_workload(50'000, span, 0);
+    auto virtual_loop = vigil::Loop::with_virtual_time(vigil::VirtualTime::automatic);
+    vigil::Loop real_loop;
+    std::size_t fired = 0, last = 0, early = 0;
+    vigil::TimePoint last_due{};
+    bool exact = true;
+    for (std::size_t index = 0; index < workload.delays.size(); ++index) {
+        const auto delay = workload.delays[index];
+        const auto due = virtual_loop.now() + delay;
+        virtual_loop.add_timer(delay, [&, due, index] {
+            exact = exact && virtual_loop.now() == due && (last_due < due || last < index);
+            last_due = due;
+            last = index;
+            ++fired;
+        });
+        const auto real_due = real_loop.now() + delay;
+        real_loop.add_timer(delay, [&, real_due] { early += real_loop.now() < real_due; });
+    }
+    virtual_loop.run();
+    real_loop.run();
+    bench::verify(exact && fired == workload.delays.size(), "timers fire at their dues, in order");
+    bench::verify(early == 0, "no timer is early");
+}
+
 /// The best that can be done with uv_timer_t: all handles in one block of memory, the callback's state beside them.
 Phases run_uv(const Workload& workload) {
     struct Timer {
@@ -163,6 +190,7 @@ int main(int argc, char** argv) {
     const auto span = arguments.get("--span-ms", 1000);
     arguments.done();
 
+    verify_order_and_time(span);
     std::vector<Phases> vigil_rounds, uv_rounds;
     std::vector<double> ratios;
     for (long round = 0; round < rounds; ++round) {

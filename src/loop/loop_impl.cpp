@@ -117,7 +117,8 @@ void Loop::Impl::remove_stream(int fd, Streams::Direction direction) {
 }
 
 void Loop::Impl::take_posts() {
-    posts->take_each([this](Function<void()>&& posted) { future_tick(std::move(posted)); });
+    posts->take_each([this](Function<void()>&& posted) { ticks_.push_back(std::move(posted)); });
+    update_idle();
 }
 
 bool Loop::Impl::anything_due() const noexcept {

@@ -12,7 +12,7 @@ Posts::Posts(uv_loop_t* loop, Function<void()> arrived)
     uv_unref(wake_up_.base());
 }
 
-bool Posts::add(Function<void()> callback) {
+bool Posts::add(Function<void()>&& callback) {
     const std::lock_guard lock(mutex_);
     if (!wake_up_) return false;
     posted_.push_back(std::move(callback));

@@ -17,7 +17,7 @@ class Posts {
     Posts(uv_loop_t* loop, Function<void()> arrived);
 
     /// From any thread. False if the loop is gone: then the callback is dropped.
-    bool add(Function<void()> callback);
+    bool add(Function<void()>&& callback);
 
     /// Calls `take(callback)` for each, in the loop's thread.
     template <class Take>
