@@ -137,7 +137,7 @@ def check_pkg_config_static(installation, scratch):
 def check_cmake(installation, scratch):
     step("CMake")
     build = scratch / "cmake"
-    run("cmake", "-S", HERE / "cmake", "-B", build, f"-DCMAKE_PREFIX_PATH={installation.prefix}")
+    run("cmake", "-G", "Ninja", "-S", HERE / "cmake", "-B", build, f"-DCMAKE_PREFIX_PATH={installation.prefix}")
     cache = (build / "CMakeCache.txt").read_text(encoding="utf-8")
     found = Path(re.search(r"^vigil_DIR:PATH=(.*)$", cache, re.MULTILINE)[1])
     expect(found.resolve().is_relative_to(installation.prefix.resolve()), f"CMake found another vigil: {found}")
