@@ -22,10 +22,7 @@ TEMPLATE_LIST_TEST_CASE("After an exception no callback runs in that turn, and w
     Pipe pipe;
     pipe.write("x");
     std::string order;
-    way.loop.add_read_stream(pipe.reader(), [&](int fd) {
-        order += "io ";
-        way.loop.remove_read_stream(fd);
-    });
+    note_when_readable(way.loop, pipe, order);
     way.loop.add_timer(0ms, [&] { order += "timer "; });
     way.loop.future_tick([&] { order += "tick1 "; });
     way.loop.future_tick([&] { throw std::runtime_error("boom"); });

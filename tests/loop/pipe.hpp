@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vigil/loop/loop.hpp>
 
 namespace vigil::testing {
 
@@ -38,6 +39,14 @@ class Pipe {
 
     int ends_[2];
 };
+
+/// Once the pipe is readable, appends "io " to `order` and stops listening.
+inline void note_when_readable(Loop& loop, const Pipe& pipe, std::string& order) {
+    loop.add_read_stream(pipe.reader(), [&](int fd) {
+        order += "io ";
+        loop.remove_read_stream(fd);
+    });
+}
 
 /// What can be read from `fd` now: "" at its end or when there is nothing.
 inline std::string read_some(int fd) {

@@ -38,10 +38,7 @@ TEMPLATE_LIST_TEST_CASE("stop() lets the current turn end, without waiting, and 
     pipe.write("x");
     std::string order;
     way.loop.add_timer(1h, [] { FAIL(); });
-    way.loop.add_read_stream(pipe.reader(), [&](int fd) {
-        order += "io ";
-        way.loop.remove_read_stream(fd);
-    });
+    note_when_readable(way.loop, pipe, order);
     way.loop.future_tick([&] {
         order += "tick ";
         way.loop.stop();

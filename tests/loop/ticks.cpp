@@ -20,10 +20,7 @@ TEMPLATE_LIST_TEST_CASE("Ticks run before timers and I/O", "", EveryWay) {
     Pipe pipe;
     pipe.write("x");
     std::string order;
-    way.loop.add_read_stream(pipe.reader(), [&](int fd) {
-        order += "io ";
-        way.loop.remove_read_stream(fd);
-    });
+    note_when_readable(way.loop, pipe, order);
     way.loop.add_timer(0ms, [&] { order += "timer "; });
     way.loop.future_tick([&] { order += "tick "; });
     way.run();
@@ -52,10 +49,7 @@ TEMPLATE_LIST_TEST_CASE("A tick added by a tick runs in the next turn", "", Ever
     Pipe pipe;
     pipe.write("x");
     std::string order;
-    way.loop.add_read_stream(pipe.reader(), [&](int fd) {
-        order += "io ";
-        way.loop.remove_read_stream(fd);
-    });
+    note_when_readable(way.loop, pipe, order);
     way.loop.future_tick([&] {
         order += "first ";
         way.loop.future_tick([&] { order += "second "; });
@@ -68,10 +62,7 @@ TEMPLATE_LIST_TEST_CASE("A tick added by a timer runs in the next turn, after th
     TestType way;
     Pipe pipe;
     std::string order;
-    way.loop.add_read_stream(pipe.reader(), [&](int fd) {
-        order += "io ";
-        way.loop.remove_read_stream(fd);
-    });
+    note_when_readable(way.loop, pipe, order);
     way.loop.add_timer(2ms, [&] {
         order += "timer ";
         pipe.write("x");

@@ -110,10 +110,7 @@ TEST_CASE("Automatic virtual time serves a stream that is ready, and run_once() 
     pipe.write("x");
     std::string order;
     loop.add_timer(1s, [&] { order += "timer "; });
-    loop.add_read_stream(pipe.reader(), [&](int fd) {
-        order += "io ";
-        loop.remove_read_stream(fd);
-    });
+    note_when_readable(loop, pipe, order);
     while (loop.run_once()) {
     }
     CHECK(order == "io timer ");

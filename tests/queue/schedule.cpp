@@ -12,7 +12,7 @@
 #include <vigil/queue/schedule.hpp>
 
 #include "failing_allocator.hpp"
-#include "random.hpp"
+#include "queue/random_time.hpp"
 
 using namespace std::chrono_literals;
 using vigil::Duration;
@@ -147,42 +147,13 @@ class CheckedSchedule {
     std::set<Schedule::Entry> model_;
 };
 
-TimePoint random_due(Random& random, TimePoint now) {
-    const TimePoint extremes[] = {TimePoint::min(), TimePoint{}, TimePoint::max() - 1us, TimePoint::max()};
-    if (random.one_in(100)) return extremes[random.below(4)];
-    const auto within = [&](Duration most) { return saturating_add(now, Duration{random.below(most.count())}); };
-    const TimePoint dues[] = {
-        now,
-        now > TimePoint::min() + 1min ? now - Duration{random.below(60'000'000)} : now,
-        TimePoint{Duration{now.time_since_epoch().count() & ~std::int64_t{0xfffff}}},  // the same for many
-        ParkingRing::start_of(ParkingRing::bucket_of(within(18s))),                    // where a bucket begins
-        within(3ms),
-        within(17s),
-        within(17s),
-        within(10h),
-        within(std::chrono::years{100}),
-    };
-    return dues[random.below(std::size(dues))];
-}
-
-/// By a little, rarely by a lot, or exactly to the next due.
-void random_time_step(CheckedSchedule& checked, Random& random) {
-    const TimePoint next_due = checked.schedule.next_due().value_or(checked.now);
-    if (random.one_in(4) && next_due > checked.now && next_due < saturating_add(checked.now, 1min)) {
-        checked.now = next_due;
-    } else {
-        const Duration most = random.one_in(5000) ? Duration{std::chrono::years{1}} : random.one_in(300) ? 20s : 2ms;
-        checked.now = saturating_add(checked.now, Duration{random.below(most.count())});
-    }
-}
-
 std::size_t random_limit(Random& random) {
     const std::size_t limits[] = {0, 1, 2, 15, 16, 100, unlimited};
     return limits[random.below(7)];
 }
 
 void random_step(CheckedSchedule& checked, Random& random, std::size_t around) {
-    if (random.one_in(8)) random_time_step(checked, random);
+    if (random.one_in(8)) checked.now = random_step_from(random, checked.now, checked.schedule.next_due());
     if (checked.size() == 0 || random.below(2 * around) >= checked.size()) {
         checked.push(random_due(random, checked.now));
     } else if (random.one_in(3)) {
@@ -222,7 +193,7 @@ TEST_CASE("Schedule knows the next due exactly as long as nothing is removed bef
     CheckedSchedule checked(TimePoint{});
     for (int step = 0; step < 200'000; ++step) {
         if (checked.size() < 5000) checked.push(random_due(random, checked.now));
-        if (random.one_in(8)) random_time_step(checked, random);
+        if (random.one_in(8)) checked.now = random_step_from(random, checked.now, checked.schedule.next_due());
         checked.take_all(1 + random_limit(random) / 2);
         expect(checked.size() == 0 || checked.schedule.next_due() == checked.earliest(), "the next due is exact");
     }

@@ -13,7 +13,7 @@
 #include <vigil/queue/timer_set.hpp>
 
 #include "failing_allocator.hpp"
-#include "random.hpp"
+#include "queue/random_time.hpp"
 
 using namespace std::chrono_literals;
 using vigil::Duration;
@@ -156,37 +156,8 @@ class CheckedTimers {
     std::set<std::tuple<TimePoint, std::uint64_t, Id>> model_;
 };
 
-TimePoint random_due(Random& random, TimePoint now) {
-    const TimePoint extremes[] = {TimePoint::min(), TimePoint{}, TimePoint::max() - 1us, TimePoint::max()};
-    if (random.one_in(100)) return extremes[random.below(4)];
-    const auto within = [&](Duration most) { return saturating_add(now, Duration{random.below(most.count())}); };
-    const TimePoint dues[] = {
-        now,
-        now > TimePoint::min() + 1min ? now - Duration{random.below(60'000'000)} : now,
-        TimePoint{Duration{now.time_since_epoch().count() | 0xfffff}},                      // the same for many
-        TimePoint{Duration{within(18s).time_since_epoch().count() & ~std::int64_t{1023}}},  // where a bucket begins
-        within(3ms),
-        within(17s),
-        within(17s),
-        within(10h),
-        within(std::chrono::years{100}),
-    };
-    return dues[random.below(std::size(dues))];
-}
-
-/// By a little, rarely by a lot, or exactly to the next due.
-void random_time_step(CheckedTimers& checked, Random& random) {
-    const TimePoint next_due = checked.timers.next_due().value_or(checked.now);
-    if (random.one_in(4) && next_due > checked.now && next_due < saturating_add(checked.now, 1min)) {
-        checked.now = next_due;
-    } else {
-        const Duration most = random.one_in(5000) ? Duration{std::chrono::years{1}} : random.one_in(300) ? 20s : 2ms;
-        checked.now = saturating_add(checked.now, Duration{random.below(most.count())});
-    }
-}
-
 void random_step(CheckedTimers& checked, Random& random, std::size_t around) {
-    if (random.one_in(8)) random_time_step(checked, random);
+    if (random.one_in(8)) checked.now = random_step_from(random, checked.now, checked.timers.next_due());
     if (checked.size() == 0 || random.below(2 * around) >= checked.size()) {
         checked.add(random_due(random, checked.now));
         return;
