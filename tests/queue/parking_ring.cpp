@@ -79,7 +79,7 @@ class CheckedRing {
         expect(ParkingRing::bucket_of(*ring.earliest()) == ring.first_occupied(), "earliest is of that bucket");
     }
     [[nodiscard]] bool check() const {
-        return ring.check([&](Slot slot) { return items_[slot].due; });
+        return ring.check([&](Slot slot, ParkingRing::Place) { return items_[slot].due; });
     }
 
     ParkingRing ring;
@@ -293,10 +293,10 @@ TEST_CASE("ParkingRing is as it was when memory runs out") {
         const auto earliest = ring.earliest();
         for (std::size_t allowed = 0; !adds(allowed); ++allowed, ++failures) {
             expect(ring.size() == count && ring.earliest() == earliest, "nothing changed");
-            expect(ring.check([&](Slot slot) { return dues[slot]; }), "check()");
+            expect(ring.check([&](Slot slot, ParkingRing::Place) { return dues[slot]; }), "check()");
         }
     }
     REQUIRE(failures >= 5);
     REQUIRE(ring.size() == 20'000);
-    REQUIRE(ring.check([&](Slot slot) { return dues[slot]; }));
+    REQUIRE(ring.check([&](Slot slot, ParkingRing::Place) { return dues[slot]; }));
 }

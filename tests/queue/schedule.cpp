@@ -39,6 +39,7 @@ class Owner {
         return items[slot].entry;
     }
     void moved(Slot slot, Schedule::Place place) { items[slot].place = place; }
+    [[nodiscard]] Schedule::Place place(Slot slot) const { return items[slot].place; }
     void prefetch(Slot) const {}
 
     struct Item {

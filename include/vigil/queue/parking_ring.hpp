@@ -136,7 +136,7 @@ class ParkingRing {
         return batch;
     }
 
-    /// `due_of(slot)` gives the due that the slot was added with.
+    /// `due_of(slot, place)` gives the due that the slot was added with.
     template <class DueOf>
     [[nodiscard]] bool check(DueOf&& due_of) const {
         std::size_t counted = 0, chunks = 0;
@@ -147,7 +147,7 @@ class ParkingRing {
             for (std::uint32_t chunk = bucket.chunk; left > 0; chunk = chunks_[chunk].next, ++chunks) {
                 if (chunk == no_chunk) return false;
                 for (std::uint32_t used = (left - 1) % chunk_size + 1; used > 0; --used, --left) {
-                    const TimePoint due = due_of(chunks_[chunk].slots[used - 1]);
+                    const TimePoint due = due_of(chunks_[chunk].slots[used - 1], chunk * stride + used - 1);
                     if (bucket_of(due) != number || due < bucket.earliest) return false;
                 }
             }
@@ -160,6 +160,7 @@ class ParkingRing {
     }
 
    private:
+    static constexpr std::uint32_t stride = 16;  // of the places of a chunk: a power of two, to divide by
     static constexpr std::uint32_t no_chunk = ~std::uint32_t{0};
 
     struct alignas(64) Chunk {  // a cache line
@@ -228,9 +229,9 @@ class ParkingRing {
         return static_cast<std::size_t>(bucket) % bucket_count;
     }
     static Place last_place(const Bucket& bucket) noexcept {
-        return bucket.chunk * 16 + (bucket.count - 1) % chunk_size;
+        return bucket.chunk * stride + (bucket.count - 1) % chunk_size;
     }
-    Slot& at(Place place) noexcept { return chunks_[place / 16].slots[place % 16]; }
+    Slot& at(Place place) noexcept { return chunks_[place / stride].slots[place % stride]; }
 
     std::uint32_t new_chunk(std::uint32_t next) {
         std::uint32_t chunk = free_chunk_;

@@ -18,9 +18,10 @@ namespace vigil {
 /// An entry belongs to a slot of its owner, who keeps its due, its sequence and its place. An Owner has:
 ///     Schedule::Entry entry(Slot) const;        the entry as it was pushed
 ///     void moved(Slot, Schedule::Place);        keeps where it now is
+///     Schedule::Place place(Slot) const;        gives that (for check())
 ///     void prefetch(Slot) const;                entry() and moved() will be called soon
 ///
-/// Invariants: the two heaps are in order, and the ring holds only what it covers.
+/// Invariants: the two heaps are in order, the ring holds only what it covers, and the owner knows where each entry is.
 /// push O(log n) in the size of the heap concerned, O(1) if it is parked; remove likewise; first() O(1) amortised.
 /// push() leaves the schedule as it was if memory runs out; first() loses nothing then.
 class Schedule {
@@ -106,7 +107,21 @@ class Schedule {
 
     template <class Owner>
     [[nodiscard]] bool check(const Owner& owner) const {
-        return near_.check() && far_.check() && ring_.check([&](Slot slot) { return owner.entry(slot).due; });
+        bool known = true;
+        const auto check_heap = [&](Area area, const MinHeap<Entry>& heap) {
+            for (std::size_t index = 0; index < heap.size(); ++index) {
+                const Entry kept = owner.entry(heap[index].slot);
+                known = known && kept.due == heap[index].due && kept.sequence == heap[index].sequence &&
+                        owner.place(kept.slot) == place(area, index);
+            }
+            return heap.check();
+        };
+        return check_heap(Area::near, near_) && check_heap(Area::far, far_) &&
+               ring_.check([&](Slot slot, ParkingRing::Place where) {
+                   known = known && owner.place(slot) == place(Area::ring, where);
+                   return owner.entry(slot).due;
+               }) &&
+               known;
     }
 
    private:

@@ -15,7 +15,7 @@ namespace vigil {
 ///
 /// Invariants: each value has exactly one entry in the schedule, and its slot knows where that is; a slot is either in
 /// use or on the free list; a handle is never given out twice.
-/// The cost is that of Schedule. About 40 bytes each beyond the value. add() and reschedule() leave the set as it was
+/// The cost is that of Schedule. About 30 bytes each beyond the value. add() and reschedule() leave the set as it was
 /// if memory runs out. Movable. Free slots hold a T{} or one that was moved from, which should own nothing.
 template <class T>
 class TimerSet {
@@ -136,6 +136,7 @@ class TimerSet {
         void moved(Slot slot, Schedule::Place place) const noexcept {
             records[slot].place = static_cast<std::uint32_t>(place);
         }
+        [[nodiscard]] Schedule::Place place(Slot slot) const noexcept { return Schedule::Place{records[slot].place}; }
         void prefetch(Slot slot) const noexcept { __builtin_prefetch(&records[slot], 1); }
     };
     template <class AnyRecords>
