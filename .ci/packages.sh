@@ -1,6 +1,6 @@
 # Sourced by examples/demo.sh and tests/run.sh: what is needed to build and test, as Debian 12 packages.
 
-build_packages="build-essential meson ninja-build pkg-config libuv1-dev libcli11-dev"
+build_packages="build-essential meson ninja-build pkg-config libuv1-dev libxxhash-dev libcli11-dev"
 test_packages="catch2 clang-format cmake python3"
 
 # Installs those of the given packages that are missing, and says which.

@@ -14,19 +14,19 @@
 
 using namespace std::chrono_literals;
 using vigil::Duration;
-using vigil::ParkingRing;
+using vigil::MillisecondRing;
 using vigil::TimePoint;
 using vigil::testing::AllocationsFailAfter;
 using vigil::testing::Random;
 
 namespace {
 
-using Slot = ParkingRing::Slot;
-using Place = ParkingRing::Place;
-using BucketNumber = ParkingRing::BucketNumber;
-constexpr BucketNumber bucket_count = ParkingRing::bucket_count;
-constexpr std::uint32_t chunk_size = ParkingRing::chunk_size;
-constexpr auto bucket_width = ParkingRing::start_of(1) - ParkingRing::start_of(0);
+using Slot = MillisecondRing::Slot;
+using Place = MillisecondRing::Place;
+using BucketNumber = MillisecondRing::BucketNumber;
+constexpr BucketNumber bucket_count = MillisecondRing::bucket_count;
+constexpr std::uint32_t chunk_size = MillisecondRing::chunk_size;
+constexpr auto bucket_width = MillisecondRing::start_of(1) - MillisecondRing::start_of(0);
 
 void expect(bool right, const char* claim) {
     if (!right) FAIL(claim);
@@ -60,12 +60,13 @@ class CheckedRing {
         });
     }
     void take_from(BucketNumber number) {
-        const auto in_bucket = model_.lower_bound({ParkingRing::start_of(number), 0});
-        const bool some = in_bucket != model_.end() && ParkingRing::bucket_of(in_bucket->first) == number;
-        const auto batch = ring.take_from(number);
+        const auto in_bucket = model_.lower_bound({MillisecondRing::start_of(number), 0});
+        const bool some = in_bucket != model_.end() && MillisecondRing::bucket_of(in_bucket->first) == number;
+        const auto batch = ring.batch_of(number);
+        ring.take_from(number);
         expect(some == (batch.count > 0) && batch.count <= chunk_size, "a batch is taken if there is one");
         for (const Slot slot : batch) {
-            expect(ParkingRing::bucket_of(items_[slot].due) == number, "a batch is of its bucket");
+            expect(MillisecondRing::bucket_of(items_[slot].due) == number, "a batch is of its bucket");
             forget(slot);
         }
     }
@@ -74,15 +75,15 @@ class CheckedRing {
         expect(ring.earliest().has_value() == !live_.empty(), "there is an earliest if there is any");
         if (live_.empty()) return;
         const TimePoint earliest = model_.begin()->first;
-        expect(ring.first_occupied() == ParkingRing::bucket_of(earliest), "the first occupied bucket");
+        expect(ring.first_occupied() == MillisecondRing::bucket_of(earliest), "the first occupied bucket");
         expect(*ring.earliest() <= earliest, "earliest is not later than any due");
-        expect(ParkingRing::bucket_of(*ring.earliest()) == ring.first_occupied(), "earliest is of that bucket");
+        expect(MillisecondRing::bucket_of(*ring.earliest()) == ring.first_occupied(), "earliest is of that bucket");
     }
     [[nodiscard]] bool check() const {
-        return ring.check([&](Slot slot, ParkingRing::Place) { return items_[slot].due; });
+        return ring.check([&](Slot slot, MillisecondRing::Place) { return items_[slot].due; });
     }
 
-    ParkingRing ring;
+    MillisecondRing ring;
 
    private:
     struct Item {
@@ -105,7 +106,7 @@ class CheckedRing {
 };
 
 TimePoint in_bucket(BucketNumber number, Random& random) {
-    return ParkingRing::start_of(number) + Duration{random.below(1 << ParkingRing::bucket_bits)};
+    return MillisecondRing::start_of(number) + Duration{random.below(bucket_width.count())};
 }
 
 void random_step(CheckedRing& checked, Random& random, std::uint64_t around, std::uint64_t spread) {
@@ -150,34 +151,34 @@ TEST_CASE("ParkingRing gives back what is added, whatever is done to it in betwe
 
 TEST_CASE("A bucket is for what is due in its millisecond, before the beginning of time too") {
     STATIC_REQUIRE(bucket_width == 1024us);
-    STATIC_REQUIRE(ParkingRing::bucket_of(TimePoint{0us}) == 0);
-    STATIC_REQUIRE(ParkingRing::bucket_of(TimePoint{1023us}) == 0);
-    STATIC_REQUIRE(ParkingRing::bucket_of(TimePoint{1024us}) == 1);
-    STATIC_REQUIRE(ParkingRing::bucket_of(TimePoint{-1us}) == -1);
-    STATIC_REQUIRE(ParkingRing::bucket_of(TimePoint{-1024us}) == -1);
-    STATIC_REQUIRE(ParkingRing::bucket_of(TimePoint{-1025us}) == -2);
-    STATIC_REQUIRE(ParkingRing::start_of(ParkingRing::bucket_of(TimePoint::min())) == TimePoint::min());
-    STATIC_REQUIRE(ParkingRing::start_of(ParkingRing::bucket_of(TimePoint::max())) == TimePoint::max() - 1023us);
+    STATIC_REQUIRE(MillisecondRing::bucket_of(TimePoint{0us}) == 0);
+    STATIC_REQUIRE(MillisecondRing::bucket_of(TimePoint{1023us}) == 0);
+    STATIC_REQUIRE(MillisecondRing::bucket_of(TimePoint{1024us}) == 1);
+    STATIC_REQUIRE(MillisecondRing::bucket_of(TimePoint{-1us}) == -1);
+    STATIC_REQUIRE(MillisecondRing::bucket_of(TimePoint{-1024us}) == -1);
+    STATIC_REQUIRE(MillisecondRing::bucket_of(TimePoint{-1025us}) == -2);
+    STATIC_REQUIRE(MillisecondRing::start_of(MillisecondRing::bucket_of(TimePoint::min())) == TimePoint::min());
+    STATIC_REQUIRE(MillisecondRing::start_of(MillisecondRing::bucket_of(TimePoint::max())) == TimePoint::max() - 1023us);
 }
 
 TEST_CASE("ParkingRing covers as many buckets as it has, from its first on") {
-    const auto last_bucket = ParkingRing::bucket_of(TimePoint::max());
+    const auto last_bucket = MillisecondRing::bucket_of(TimePoint::max());
     for (const BucketNumber first : {BucketNumber{-100'000}, BucketNumber{-1}, BucketNumber{0}, last_bucket - 20'000}) {
-        ParkingRing ring;
+        MillisecondRing ring;
         ring.begin_at(first);
         REQUIRE(ring.first() == first);
-        REQUIRE(ring.covers(ParkingRing::start_of(first)));
-        REQUIRE_FALSE(ring.covers(ParkingRing::start_of(first) - 1us));
-        REQUIRE(ring.covers(ParkingRing::start_of(first + bucket_count) - 1us));
-        REQUIRE_FALSE(ring.covers(ParkingRing::start_of(first + bucket_count)));
+        REQUIRE(ring.covers(MillisecondRing::start_of(first)));
+        REQUIRE_FALSE(ring.covers(MillisecondRing::start_of(first) - 1us));
+        REQUIRE(ring.covers(MillisecondRing::start_of(first + bucket_count) - 1us));
+        REQUIRE_FALSE(ring.covers(MillisecondRing::start_of(first + bucket_count)));
         REQUIRE_FALSE(ring.covers(TimePoint::max()));
         REQUIRE_FALSE(ring.covers(TimePoint::min()));
     }
 }
 
 TEST_CASE("ParkingRing at the end of time covers the rest of it, and nothing after its last bucket") {
-    ParkingRing ring;
-    ring.begin_at(ParkingRing::bucket_of(TimePoint::max()));
+    MillisecondRing ring;
+    ring.begin_at(MillisecondRing::bucket_of(TimePoint::max()));
     REQUIRE(ring.covers(TimePoint::max()));
     const auto place = ring.add(7, TimePoint::max());
     REQUIRE(ring.earliest() == TimePoint::max());
@@ -187,12 +188,12 @@ TEST_CASE("ParkingRing at the end of time covers the rest of it, and nothing aft
 }
 
 TEST_CASE("ParkingRing finds the only occupied bucket from every position, at every kind of distance") {
-    ParkingRing ring;
+    MillisecondRing ring;
     bool found = true;
     for (BucketNumber first = -bucket_count - 3; first < bucket_count + 3; ++first) {
         ring.begin_at(first);
         for (const BucketNumber distance : {0, 1, 63, 64, 65, 4095, 4096, 4097, 12'289, 16'320, 16'383}) {
-            const TimePoint due = ParkingRing::start_of(first + distance) + 5us;
+            const TimePoint due = MillisecondRing::start_of(first + distance) + 5us;
             const auto place = ring.add(7, due);
             found = found && ring.first_occupied() == first + distance && ring.earliest() == due;
             ring.remove(place, due, [](Slot, Place) {});
@@ -205,16 +206,16 @@ TEST_CASE("ParkingRing finds the only occupied bucket from every position, at ev
 TEST_CASE("ParkingRing finds the nearer of two occupied buckets") {
     Random random;
     CAPTURE(random.seed());
-    ParkingRing ring;
+    MillisecondRing ring;
     for (int round = 0; round < 200'000; ++round) {
         const auto first = static_cast<BucketNumber>(random.below(100'000)) - 50'000;
         ring.begin_at(first);
         const auto one = first + static_cast<BucketNumber>(random.below(bucket_count));
         const auto other = first + static_cast<BucketNumber>(random.below(bucket_count));
-        ring.add(1, ParkingRing::start_of(one));
-        ring.add(2, ParkingRing::start_of(other));
+        ring.add(1, MillisecondRing::start_of(one));
+        ring.add(2, MillisecondRing::start_of(other));
         expect(ring.first_occupied() == std::min(one, other), "the nearer is first");
-        while (!ring.empty()) (void)ring.take_from(ring.first_occupied());
+        while (!ring.empty()) ring.take_from(ring.first_occupied());
     }
 }
 
@@ -222,7 +223,7 @@ TEST_CASE("ParkingRing keeps all that is parked when it moves on") {
     CheckedRing checked(-3 * bucket_count);
     for (BucketNumber moved = 0; moved < 6 * bucket_count; ++moved) {
         auto& ring = checked.ring;
-        checked.add(ParkingRing::start_of(ring.first() + bucket_count - 1) + 1us);
+        checked.add(MillisecondRing::start_of(ring.first() + bucket_count - 1) + 1us);
         if (moved >= bucket_count - 1) checked.take_from(ring.first());
         checked.compare();
         ring.begin_at(ring.first() + 1);
@@ -248,18 +249,19 @@ TEST_CASE("ParkingRing knows the earliest due exactly until that is removed, and
 
 TEST_CASE("ParkingRing gives a bucket back in batches, each slot once") {
     for (Slot count = 0; count <= 4 * chunk_size; ++count) {
-        ParkingRing ring;
+        MillisecondRing ring;
         ring.add(1000, TimePoint{2000us});
         for (Slot slot = 0; slot < count; ++slot) ring.add(slot, TimePoint{500us});
         std::set<Slot> taken;
         for (std::uint32_t batches = 0; batches < (count + chunk_size - 1) / chunk_size; ++batches) {
-            const auto batch = ring.take_from(0);
+            const auto batch = ring.batch_of(0);
+            ring.take_from(0);
             REQUIRE(batch.count > 0);
             taken.insert(batch.begin(), batch.end());
         }
         REQUIRE(taken.size() == count);
         REQUIRE((count == 0 || *taken.rbegin() == count - 1));
-        REQUIRE(ring.take_from(0).count == 0);
+        REQUIRE(ring.batch_of(0).count == 0);
         REQUIRE(ring.size() == 1);
     }
 }
@@ -268,7 +270,7 @@ TEST_CASE("ParkingRing uses its memory again") {
     CheckedRing checked(0);
     std::size_t used = 0;
     for (BucketNumber bucket = 0; bucket < 1000; ++bucket) {
-        for (int count = 0; count < 500; ++count) checked.add(ParkingRing::start_of(bucket) + Duration{count});
+        for (int count = 0; count < 500; ++count) checked.add(MillisecondRing::start_of(bucket) + Duration{count});
         if (bucket == 0) used = checked.ring.bytes();
         while (!checked.ring.empty()) checked.take_from(bucket);
     }
@@ -276,7 +278,7 @@ TEST_CASE("ParkingRing uses its memory again") {
 }
 
 TEST_CASE("ParkingRing is as it was when memory runs out") {
-    ParkingRing ring;
+    MillisecondRing ring;
     std::vector<TimePoint> dues;
     std::size_t failures = 0;
     const auto adds = [&](std::size_t allowed) {
@@ -293,10 +295,10 @@ TEST_CASE("ParkingRing is as it was when memory runs out") {
         const auto earliest = ring.earliest();
         for (std::size_t allowed = 0; !adds(allowed); ++allowed, ++failures) {
             expect(ring.size() == count && ring.earliest() == earliest, "nothing changed");
-            expect(ring.check([&](Slot slot, ParkingRing::Place) { return dues[slot]; }), "check()");
+            expect(ring.check([&](Slot slot, MillisecondRing::Place) { return dues[slot]; }), "check()");
         }
     }
     REQUIRE(failures >= 5);
     REQUIRE(ring.size() == 20'000);
-    REQUIRE(ring.check([&](Slot slot, ParkingRing::Place) { return dues[slot]; }));
+    REQUIRE(ring.check([&](Slot slot, MillisecondRing::Place) { return dues[slot]; }));
 }

@@ -16,7 +16,7 @@
 
 using namespace std::chrono_literals;
 using vigil::Duration;
-using vigil::ParkingRing;
+using vigil::MillisecondRing;
 using vigil::saturating_add;
 using vigil::Schedule;
 using vigil::TimePoint;
@@ -34,9 +34,11 @@ void expect(bool right, const char* claim) {
 
 class Owner {
    public:
-    [[nodiscard]] Schedule::Entry entry(Slot slot) const {
+    [[nodiscard]] Schedule::Entry entry(Slot slot) const { return items[slot].entry; }
+    [[nodiscard]] TimePoint armed(Slot slot) const { return items[slot].armed; }
+    void rearmed(Slot slot) {
         ++looked_at;
-        return items[slot].entry;
+        items[slot].armed = items[slot].entry.due;
     }
     void moved(Slot slot, Schedule::Place place) { items[slot].place = place; }
     [[nodiscard]] Schedule::Place place(Slot slot) const { return items[slot].place; }
@@ -44,11 +46,12 @@ class Owner {
 
     struct Item {
         Schedule::Entry entry;
+        TimePoint armed;
         Schedule::Place place;
         std::size_t index;  // among the live ones
     };
     std::vector<Item> items;
-    mutable std::size_t looked_at = 0;
+    std::size_t looked_at = 0;
 };
 
 /// A schedule beside a sorted set that holds the same.
@@ -66,7 +69,7 @@ class CheckedSchedule {
             owner_.items.emplace_back();
         }
         const Slot slot = free_.back();
-        owner_.items[slot] = {{due, next_sequence_, slot}, {}, live_.size()};
+        owner_.items[slot] = {{due, next_sequence_, slot}, due, {}, live_.size()};
         try {
             const AllocationsFailAfter limited{allowed_allocations};
             schedule.push(now, owner_.items[slot].entry, owner_);
@@ -82,8 +85,18 @@ class CheckedSchedule {
 
     void remove(Slot slot) {
         const auto& item = owner_.items[slot];
-        schedule.remove(item.place, item.entry.due, owner_);
+        schedule.remove(item.place, item.armed, owner_);
         forget(slot);
+    }
+
+    /// Gives an entry a later due, without telling the schedule.
+    void rearm(Slot slot, TimePoint due) {
+        auto& entry = owner_.items[slot].entry;
+        if (due < entry.due) return;
+        expect(model_.erase(entry) == 1, "each entry is there once");
+        entry.due = due;
+        entry.sequence = next_sequence_++;
+        model_.insert(entry);
     }
 
     /// One call of first(), its answer checked and removed. False if nothing is due.
@@ -96,7 +109,7 @@ class CheckedSchedule {
         }();
         parked_before += owner_.looked_at;
         expect(given - limit == std::min(given, owner_.looked_at), "the limit is lowered one for one");
-        expect(owner_.looked_at - (given - limit) < ParkingRing::chunk_size, "the limit is kept, but for a chunk");
+        expect(owner_.looked_at - (given - limit) < MillisecondRing::chunk_size, "the limit is kept, but for a chunk");
         if (first == nullptr) {
             const bool done = model_.empty() || model_.begin()->due > now;
             expect(done || limit == 0, "what is due comes out unless the limit is used up");
@@ -120,6 +133,15 @@ class CheckedSchedule {
         const auto next_due = schedule.next_due();
         expect(next_due.has_value() == !live_.empty(), "there is a next due if there is any");
         expect(live_.empty() || *next_due <= model_.begin()->due, "the next due is not later than any");
+    }
+    /// The first of each_by_due(), as many as `limit`.
+    void compare_order(std::size_t limit) const {
+        auto expected = model_.begin();
+        schedule.each_by_due(owner_, [&](const Schedule::Entry& entry) {
+            expect(expected != model_.end() && same(entry, *expected++), "each_by_due() is in order");
+            return --limit > 0;
+        });
+        expect(limit == 0 || expected == model_.end(), "each_by_due() leaves nothing out");
     }
     [[nodiscard]] bool check() const { return schedule.check(owner_); }
     [[nodiscard]] TimePoint earliest() const { return model_.begin()->due; }
@@ -159,6 +181,8 @@ void random_step(CheckedSchedule& checked, Random& random, std::size_t around) {
         checked.push(random_due(random, checked.now));
     } else if (random.one_in(3)) {
         checked.remove(checked.random_slot(random));
+    } else if (random.one_in(3)) {
+        checked.rearm(checked.random_slot(random), random_due(random, checked.now));
     } else {
         checked.take(random_limit(random));
     }
@@ -178,7 +202,10 @@ TEST_CASE("Schedule gives everything in order of due and sequence, nothing early
             for (int step = 0; step < 150'000; ++step) {
                 random_step(checked, random, around);
                 checked.compare();
-                if (step % 2000 == 0) expect(checked.check(), "check()");
+                if (step % 2000 == 0) {
+                    expect(checked.check(), "check()");
+                    checked.compare_order(random.one_in(2) ? unlimited : 1 + random.below(100));
+                }
             }
             checked.now = TimePoint::max();
             checked.take_all(1 + random_limit(random) / 2);
@@ -226,6 +253,37 @@ TEST_CASE("Schedule given no limit at all still gives what is in order already")
     checked.now = TimePoint{1us};
     for (int count = 0; count < 10; ++count) checked.take(0);
     REQUIRE(checked.schedule.empty());
+}
+
+TEST_CASE("Schedule puts a million re-armed entries where they belong, in pieces, and none of them early") {
+    CheckedSchedule checked(TimePoint{});
+    constexpr Slot count = 1'000'000;
+    for (Slot pushed = 0; pushed < count; ++pushed) checked.push(TimePoint{5s});
+    for (Slot slot = 0; slot < count; ++slot) checked.rearm(slot, TimePoint{10s});
+    checked.now = TimePoint{6s};
+    for (std::size_t calls = 0; checked.schedule.next_due() <= checked.now; ++calls) {
+        REQUIRE(calls <= count / 100);
+        checked.take(100);
+    }
+    REQUIRE(checked.size() == count);
+    REQUIRE(checked.schedule.next_due() == TimePoint{10s});
+    checked.now = TimePoint{10s};
+    checked.take_all(unlimited);
+    REQUIRE(checked.schedule.empty());
+}
+
+TEST_CASE("Schedule moves what is due in hours from ring to ring, and gives it in order") {
+    Random random;
+    CAPTURE(random.seed());
+    CheckedSchedule checked(TimePoint{});
+    for (int count = 0; count < 50'000; ++count) checked.push(TimePoint{Duration{random.below(Duration{5h}.count())}});
+    REQUIRE(checked.check());
+    while (checked.size() > 0) {
+        checked.now = *checked.schedule.next_due() + Duration{random.below(30'000'000)};
+        checked.take_all(1 + random_limit(random) / 2);
+        checked.compare();
+    }
+    REQUIRE(checked.parked_before > 90'000);
 }
 
 TEST_CASE("Schedule takes what is pushed into a bucket that is half taken out") {

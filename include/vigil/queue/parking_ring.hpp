@@ -13,32 +13,31 @@
 
 namespace vigil {
 
-/// Keeps what is not due yet out of a heap: a ring of buckets of about a millisecond, each an unordered list of slot
-/// numbers. Adding and removing touch one bucket, whatever else is parked; when time reaches a bucket, what is in it
-/// moves on.
+/// Keeps what is not due yet out of a heap: a ring of buckets, each an unordered list of slot numbers. Adding and
+/// removing touch one bucket, whatever else is parked; when time reaches a bucket, what is in it moves on.
 ///
-/// Bucket b is for what is due in [b, b + 1) x 1024 us. The ring covers the buckets [first, first + bucket_count),
-/// which is 16.8 s, and refuses what is due outside of them.
+/// Bucket b is for what is due in [b, b + 1) x 2^BucketBits us. The ring covers the buckets [first, first +
+/// bucket_count), and refuses what is due outside of them.
 ///
 /// Invariants: every slot is in the bucket of its due; a bucket's earliest is not later than the due of any of its
 /// slots; the occupancy bits tell which buckets are empty; in a bucket's list of chunks all but the first are full;
 /// each chunk is in one list or free. All calls O(1). add() leaves the ring as it was if memory runs out; nothing else
 /// throws.
+template <int BucketBits>
 class ParkingRing {
    public:
     using Slot = std::uint32_t;
     using Place = std::uint32_t;  // where a slot number lies
     using BucketNumber = std::int64_t;
 
-    static constexpr int bucket_bits = 10;
     static constexpr BucketNumber bucket_count = 16 * 1024;
     static constexpr std::uint32_t chunk_size = 15;
 
     static constexpr BucketNumber bucket_of(TimePoint due) noexcept {
-        return due.time_since_epoch().count() >> bucket_bits;
+        return due.time_since_epoch().count() >> BucketBits;
     }
     static constexpr TimePoint start_of(BucketNumber bucket) noexcept {
-        return TimePoint{Duration{bucket * (1 << bucket_bits)}};
+        return TimePoint{Duration{bucket * (1 << BucketBits)}};
     }
 
     ParkingRing() noexcept = default;
@@ -78,10 +77,10 @@ class ParkingRing {
         return table_->buckets[index_of(first_occupied())].earliest;
     }
 
-    /// After this the next add() cannot fail.
-    void reserve_one() {
+    /// After this the next `count` calls of add() cannot fail.
+    void reserve_more(std::size_t count) {
         if (!table_) table_ = std::make_unique<Table>();
-        if (free_chunk_ == no_chunk) chunks_.reserve_more(1);
+        chunks_.reserve_more(count);
     }
 
     Place add(Slot slot, TimePoint due) {
@@ -117,7 +116,7 @@ class ParkingRing {
         remove_last(index);
     }
 
-    /// Takes up to chunk_size slots out of a bucket, in no particular order; none if it is empty.
+    /// Up to chunk_size slots of a bucket, in no particular order; none if it is empty.
     struct Batch {
         std::array<Slot, chunk_size> slots;
         std::uint32_t count;
@@ -125,15 +124,39 @@ class ParkingRing {
         [[nodiscard]] const Slot* begin() const noexcept { return slots.data(); }
         [[nodiscard]] const Slot* end() const noexcept { return slots.data() + count; }
     };
-    Batch take_from(BucketNumber number) noexcept {
-        Bucket& bucket = table_->buckets[index_of(number)];
+    [[nodiscard]] Batch batch_of(BucketNumber number) const noexcept {
+        const Bucket& bucket = table_->buckets[index_of(number)];
         if (bucket.count == 0) return {{}, 0};
-        const Batch batch{chunks_[bucket.chunk].slots, (bucket.count - 1) % chunk_size + 1};
-        bucket.count -= batch.count;
-        size_ -= batch.count;
+        return {chunks_[bucket.chunk].slots, (bucket.count - 1) % chunk_size + 1};
+    }
+    /// Takes the slots of batch_of() out.
+    void take_from(BucketNumber number) noexcept {
+        Bucket& bucket = table_->buckets[index_of(number)];
+        if (bucket.count == 0) return;
+        const std::uint32_t count = (bucket.count - 1) % chunk_size + 1;
+        bucket.count -= count;
+        size_ -= count;
         free_first_chunk(bucket);
         if (bucket.count == 0) table_->occupied.reset(index_of(number));
-        return batch;
+    }
+
+    /// Calls `visit(slot)` for each slot of a bucket, in no particular order.
+    template <class Visit>
+    void each_in(BucketNumber number, Visit&& visit) const {
+        const Bucket& bucket = table_->buckets[index_of(number)];
+        std::uint32_t left = bucket.count;
+        for (std::uint32_t chunk = bucket.chunk; left > 0; chunk = chunks_[chunk].next) {
+            for (std::uint32_t used = (left - 1) % chunk_size + 1; used > 0; --used, --left) {
+                visit(chunks_[chunk].slots[used - 1]);
+            }
+        }
+    }
+    /// The first bucket from `number` on that is occupied; none if all are empty.
+    [[nodiscard]] std::optional<BucketNumber> occupied_from(BucketNumber number) const noexcept {
+        if (empty() || number >= first_ + bucket_count) return std::nullopt;
+        const BucketNumber found = number + table_->occupied.distance_from(index_of(number));
+        if (found >= first_ + bucket_count) return std::nullopt;
+        return found;
     }
 
     /// `due_of(slot, place)` gives the due that the slot was added with.
@@ -264,5 +287,8 @@ class ParkingRing {
     std::size_t size_ = 0;
     BucketNumber first_ = 0;
 };
+
+using MillisecondRing = ParkingRing<10>;  ///< buckets of 1.02 ms, covers 16.8 s
+using SecondRing = ParkingRing<20>;       ///< buckets of 1.05 s, covers 4.8 h
 
 }  // namespace vigil

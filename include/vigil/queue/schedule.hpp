@@ -11,22 +11,28 @@
 
 namespace vigil {
 
-/// What falls due when, in exact order of (due, sequence). A min-heap decides what comes next; a ring parks what is due
-/// within the next seconds, and feeds the heap a bucket at a time, so that the heap stays tiny; what is due later than
-/// the ring reaches waits in a heap of its own.
+/// What falls due when, in exact order of (due, sequence). A min-heap decides what comes next. Two rings park what is
+/// due later, so that this heap stays tiny: one of milliseconds for the next 17 s, which feeds the heap a bucket at a
+/// time, and one of seconds for the next hours, which feeds the first. What is due later still waits in a heap of its
+/// own.
 ///
-/// An entry belongs to a slot of its owner, who keeps its due, its sequence and its place. An Owner has:
-///     Schedule::Entry entry(Slot) const;        the entry as it was pushed
+/// An entry belongs to a slot of its owner, who keeps its due, its sequence and its place. The owner may give it a
+/// later due and a new sequence without telling (re-arm): when the old due comes up, the entry goes where it belongs.
+/// An Owner has:
+///     Schedule::Entry entry(Slot) const;        the entry as it should be
+///     TimePoint armed(Slot) const;              the due that it was pushed or re-armed with, not later than that
+///     void rearmed(Slot);                       it has been put where it belongs: armed() is the due of entry() now
 ///     void moved(Slot, Schedule::Place);        keeps where it now is
 ///     Schedule::Place place(Slot) const;        gives that (for check())
 ///     void prefetch(Slot) const;                entry() and moved() will be called soon
 ///
-/// Invariants: the two heaps are in order, the ring holds only what it covers, and the owner knows where each entry is.
+/// Invariants: there is one entry for each slot; the two heaps are in order, the rings hold only what they cover; the
+/// owner knows where each entry is; none stands later than it should.
 /// push O(log n) in the size of the heap concerned, O(1) if it is parked; remove likewise; first() O(1) amortised.
 /// push() leaves the schedule as it was if memory runs out; first() loses nothing then.
 class Schedule {
    public:
-    using Slot = ParkingRing::Slot;
+    using Slot = MillisecondRing::Slot;
     enum class Place : std::uint32_t {};
 
     struct Entry {
@@ -39,43 +45,46 @@ class Schedule {
         }
     };
 
-    [[nodiscard]] bool empty() const noexcept { return near_.empty() && far_.empty() && ring_.empty(); }
-    [[nodiscard]] std::size_t size() const noexcept { return near_.size() + far_.size() + ring_.size(); }
-    [[nodiscard]] std::size_t bytes() const noexcept { return near_.bytes() + far_.bytes() + ring_.bytes(); }
-
-    /// Not later than any due; exact unless a parked entry was removed.
-    [[nodiscard]] std::optional<TimePoint> next_due() const noexcept {
-        auto due = ring_.earliest();
-        for (const auto* heap : {&near_, &far_}) {
-            if (!heap->empty() && (!due || heap->top().due < *due)) due = heap->top().due;
-        }
-        return due;
+    [[nodiscard]] bool empty() const noexcept { return size() == 0; }
+    [[nodiscard]] std::size_t size() const noexcept {
+        return near_.size() + milliseconds_.size() + seconds_.size() + far_.size();
+    }
+    [[nodiscard]] std::size_t bytes() const noexcept {
+        return near_.bytes() + milliseconds_.bytes() + seconds_.bytes() + far_.bytes();
     }
 
-    /// After this the next push() cannot fail, whatever is removed in between.
-    void reserve_one() {
-        near_.reserve_more(1);
-        if (near_.size() + far_.size() < worth_parking && ring_.empty()) return;
-        far_.reserve_more(1);
-        ring_.reserve_one();
+    /// Not later than any due; exact unless a parked entry was removed or one was re-armed.
+    [[nodiscard]] std::optional<TimePoint> next_due() const noexcept {
+        std::optional<TimePoint> earliest;
+        const auto consider = [&](std::optional<TimePoint> due) {
+            if (due && (!earliest || *due < *earliest)) earliest = due;
+        };
+        consider(milliseconds_.earliest());
+        consider(seconds_.earliest());
+        if (!near_.empty()) consider(near_.top().due);
+        if (!far_.empty()) consider(far_.top().due);
+        return earliest;
+    }
+
+    /// After this the next `count` calls of push() cannot fail, whatever is removed in between.
+    void reserve_more(std::size_t count) {
+        near_.reserve_more(count);
+        if (size() + count <= worth_parking) return;
+        milliseconds_.reserve_more(count);
+        seconds_.reserve_more(count);
+        far_.reserve_more(count);
     }
 
     template <class Owner>
     void push(TimePoint now, const Entry& entry, Owner&& owner) {
-        if (ring_.empty()) {
-            if (near_.size() + far_.size() < worth_parking) return near_.push(entry, in(Area::near, owner));
-            ring_.begin_at(ring_.bucket_of(now) + 1);
+        if (milliseconds_.empty()) {
+            if (size() < worth_parking) return near_.push(entry, in(Area::near, owner));
+            milliseconds_.begin_at(milliseconds_.bucket_of(now) + 1);
         }
-        if (ring_.covers(entry.due)) {
-            owner.moved(entry.slot, place(Area::ring, ring_.add(entry.slot, entry.due)));
-        } else if (ring_.bucket_of(entry.due) < ring_.first()) {
-            near_.push(entry, in(Area::near, owner));
-        } else {
-            far_.push(entry, in(Area::far, owner));
-        }
+        insert(entry, owner);
     }
 
-    /// Removes the entry at `where`, which is due at `due`.
+    /// Removes the entry at `where`, which was armed with `due`.
     template <class Owner>
     void remove(Place where, TimePoint due, Owner&& owner) noexcept {
         switch (area_of(where)) {
@@ -83,26 +92,62 @@ class Schedule {
                 return near_.remove(index_of(where), in(Area::near, owner));
             case Area::far:
                 return far_.remove(index_of(where), in(Area::far, owner));
-            case Area::ring:
-                return ring_.remove(index_of(where), due, [&](Slot slot, ParkingRing::Place moved_to) {
-                    owner.moved(slot, place(Area::ring, moved_to));
-                });
+            case Area::milliseconds:
+                return milliseconds_.remove(index_of(where), due, in_ring(Area::milliseconds, owner));
+            case Area::seconds:
+                return seconds_.remove(index_of(where), due, in_ring(Area::seconds, owner));
         }
     }
 
-    /// The earliest entry if it is due at `now`, else null. Taking entries out of the ring lowers `limit`, one for one;
-    /// when it is used up the answer is null too, and the next call goes on.
+    /// The earliest entry if it is due at `now`, else null. Taking entries out of a ring and putting re-armed ones
+    /// where they belong lowers `limit`, one for one; when it is used up the answer is null too, and the next call goes
+    /// on.
     template <class Owner>
     [[nodiscard]] const Entry* first(TimePoint now, std::size_t& limit, Owner&& owner) {
-        while (!ring_.empty()) {
-            const auto bucket = ring_.first_occupied();
-            const auto start = ring_.start_of(bucket);
-            if (start > now || (!near_.empty() && near_.top().due < start)) break;
-            if (!open(bucket, limit, owner)) return nullptr;
+        for (;;) {
+            if (!open_what_may_be_first(now, limit, owner)) return nullptr;
+            MinHeap<Entry>* heap = first_heap();
+            if (heap == nullptr || heap->top().due > now) return nullptr;
+            const Entry current = owner.entry(heap->top().slot);
+            if (current.sequence == heap->top().sequence) return &heap->top();
+            if (limit == 0) return nullptr;
+            --limit;
+            reserve_more(1);
+            heap->pop(in(heap == &near_ ? Area::near : Area::far, owner));
+            owner.rearmed(current.slot);
+            push(now, current, owner);
         }
-        const Entry* earliest = near_.empty() ? nullptr : &near_.top();
-        if (!far_.empty() && (earliest == nullptr || far_.top() < *earliest)) earliest = &far_.top();
-        return earliest != nullptr && earliest->due <= now ? earliest : nullptr;
+    }
+
+    /// Calls `visit(entry)` in order of (due, sequence), until it returns false. Costs what lies in the heaps and in
+    /// the buckets up to there.
+    template <class Owner, class Visit>
+    void each_by_due(const Owner& owner, Visit&& visit) const {
+        MinHeap<Entry> found;
+        const auto add = [&](Slot slot) { found.push(owner.entry(slot)); };
+        for (std::size_t index = 0; index < near_.size(); ++index) add(near_[index].slot);
+        for (std::size_t index = 0; index < far_.size(); ++index) add(far_[index].slot);
+
+        auto millisecond = milliseconds_.occupied_from(milliseconds_.first());
+        auto second = seconds_.occupied_from(seconds_.first());
+        for (;;) {
+            const auto after_millisecond = millisecond ? milliseconds_.start_of(*millisecond) : TimePoint::max();
+            const auto after_second = second ? seconds_.start_of(*second) : TimePoint::max();
+            const auto known_before = std::min(after_millisecond, after_second);
+            const bool all_known = !millisecond && !second;
+            while (!found.empty() && (all_known || found.top().due < known_before)) {
+                if (!visit(found.top())) return;
+                found.pop();
+            }
+            if (all_known) return;
+            if (millisecond && after_millisecond <= after_second) {
+                milliseconds_.each_in(*millisecond, add);
+                millisecond = milliseconds_.occupied_from(*millisecond + 1);
+            } else {
+                seconds_.each_in(*second, add);
+                second = seconds_.occupied_from(*second + 1);
+            }
+        }
     }
 
     template <class Owner>
@@ -110,25 +155,27 @@ class Schedule {
         bool known = true;
         const auto check_heap = [&](Area area, const MinHeap<Entry>& heap) {
             for (std::size_t index = 0; index < heap.size(); ++index) {
-                const Entry kept = owner.entry(heap[index].slot);
-                known = known && kept.due == heap[index].due && kept.sequence == heap[index].sequence &&
-                        owner.place(kept.slot) == place(area, index);
+                const Slot slot = heap[index].slot;
+                known = known && owner.armed(slot) == heap[index].due && !(owner.entry(slot) < heap[index]) &&
+                        owner.place(slot) == place(area, index);
             }
             return heap.check();
         };
+        const auto check_ring = [&](Area area, const auto& ring) {
+            return ring.check([&](Slot slot, std::uint32_t where) {
+                known = known && owner.armed(slot) <= owner.entry(slot).due && owner.place(slot) == place(area, where);
+                return owner.armed(slot);
+            });
+        };
         return check_heap(Area::near, near_) && check_heap(Area::far, far_) &&
-               ring_.check([&](Slot slot, ParkingRing::Place where) {
-                   known = known && owner.place(slot) == place(Area::ring, where);
-                   return owner.entry(slot).due;
-               }) &&
-               known;
+               check_ring(Area::milliseconds, milliseconds_) && check_ring(Area::seconds, seconds_) && known;
     }
 
    private:
-    // Below this a heap is as fast as the ring, and needs no table of buckets.
+    // Below this a heap is as fast as the rings, and needs no tables of buckets.
     static constexpr std::size_t worth_parking = 1024;
 
-    enum class Area : std::uint32_t { near, far, ring };
+    enum class Area : std::uint32_t { near, milliseconds, seconds, far };
 
     static Place place(Area area, std::size_t index) noexcept {
         assert(index < (std::size_t{1} << 30));
@@ -143,27 +190,112 @@ class Schedule {
             owner.moved(entry.slot, place(area, index));
         };
     }
-
-    /// Moves a bucket into the near heap. False if the limit was reached before its end.
     template <class Owner>
-    bool open(ParkingRing::BucketNumber bucket, std::size_t& limit, Owner& owner) {
-        ring_.begin_at(bucket);
+    static auto in_ring(Area area, Owner& owner) noexcept {
+        return [area, &owner](Slot slot, std::uint32_t index) noexcept { owner.moved(slot, place(area, index)); };
+    }
+
+    /// The heap with the earliest entry, or null.
+    MinHeap<Entry>* first_heap() noexcept {
+        if (far_.empty()) return near_.empty() ? nullptr : &near_;
+        return near_.empty() || far_.top() < near_.top() ? &far_ : &near_;
+    }
+
+    template <class Owner>
+    void insert(const Entry& entry, Owner& owner) {
+        if (milliseconds_.covers(entry.due)) {
+            owner.moved(entry.slot, place(Area::milliseconds, milliseconds_.add(entry.slot, entry.due)));
+            return;
+        }
+        if (milliseconds_.bucket_of(entry.due) < milliseconds_.first()) {
+            return near_.push(entry, in(Area::near, owner));
+        }
+        if (seconds_.empty()) seconds_.begin_at(second_of(milliseconds_.first() + milliseconds_.bucket_count));
+        if (seconds_.covers(entry.due)) {
+            owner.moved(entry.slot, place(Area::seconds, seconds_.add(entry.slot, entry.due)));
+        } else {
+            far_.push(entry, in(Area::far, owner));
+        }
+    }
+
+    static SecondRing::BucketNumber second_of(MillisecondRing::BucketNumber millisecond) noexcept {
+        return millisecond >> 10;
+    }
+    static MillisecondRing::BucketNumber millisecond_of(SecondRing::BucketNumber second) noexcept {
+        return second * 1024;
+    }
+
+    /// Empties every bucket that may hold something earlier than the top of the near heap, or due at `now`. False if
+    /// the limit was reached before that.
+    template <class Owner>
+    bool open_what_may_be_first(TimePoint now, std::size_t& limit, Owner& owner) {
+        for (;;) {
+            const TimePoint until = near_.empty() ? now : std::min(now, near_.top().due);
+            if (const auto bucket = first_until(milliseconds_, until)) {
+                if (!open(milliseconds_, *bucket, limit, owner)) return false;
+            } else if (const auto wider = first_until(seconds_, until)) {
+                // No bucket of milliseconds begins before this one, so the ring may go on to cover all of it.
+                if (millisecond_of(*wider) > milliseconds_.first()) milliseconds_.begin_at(millisecond_of(*wider));
+                if (!open(seconds_, *wider, limit, owner)) return false;
+            } else {
+                return true;
+            }
+        }
+    }
+
+    template <class Ring>
+    static std::optional<typename Ring::BucketNumber> first_until(const Ring& ring, TimePoint until) noexcept {
+        if (ring.empty()) return std::nullopt;
+        const auto bucket = ring.first_occupied();
+        if (ring.start_of(bucket) > until) return std::nullopt;
+        return bucket;
+    }
+
+    /// Empties a bucket, into the near heap or wherever its entries belong. False if the limit was reached before.
+    template <class Ring, class Owner>
+    bool open(Ring& ring, typename Ring::BucketNumber bucket, std::size_t& limit, Owner& owner) {
+        ring.begin_at(bucket);
         while (limit > 0) {
-            near_.reserve_more(ParkingRing::chunk_size);
-            const auto batch = ring_.take_from(bucket);
+            const auto batch = ring.batch_of(bucket);
             if (batch.count == 0) {
-                ring_.begin_at(bucket + 1);
+                ring.begin_at(bucket + 1);
                 return true;
             }
             for (const Slot slot : batch) owner.prefetch(slot);
-            for (const Slot slot : batch) near_.push(owner.entry(slot), in(Area::near, owner));
+            reserve_for(batch, owner);
+            ring.take_from(bucket);
+            for (const Slot slot : batch) {
+                const Entry entry = owner.entry(slot);
+                owner.rearmed(slot);
+                if (milliseconds_.bucket_of(entry.due) == milliseconds_.first()) {
+                    near_.push(entry, in(Area::near, owner));
+                } else {
+                    insert(entry, owner);
+                }
+            }
             limit -= std::min<std::size_t>(limit, batch.count);
         }
         return false;
     }
 
+    template <class Batch, class Owner>
+    void reserve_for(const Batch& batch, const Owner& owner) {
+        bool parked = false, beyond = false;
+        for (const Slot slot : batch) {
+            const TimePoint due = owner.entry(slot).due;
+            parked = parked || milliseconds_.bucket_of(due) > milliseconds_.first();
+            beyond = beyond || (parked && !milliseconds_.covers(due));
+        }
+        near_.reserve_more(batch.count);
+        if (parked) milliseconds_.reserve_more(batch.count);
+        if (!beyond) return;
+        seconds_.reserve_more(batch.count);
+        far_.reserve_more(batch.count);
+    }
+
     MinHeap<Entry> near_, far_;
-    ParkingRing ring_;
+    MillisecondRing milliseconds_;
+    SecondRing seconds_;
 };
 
 }  // namespace vigil

@@ -94,7 +94,7 @@ class TimerSet {
     bool reschedule(Handle handle, TimePoint now, TimePoint due) {
         const auto slot = slot_of(handle);
         if (!slot) return false;
-        schedule_.reserve_one();
+        schedule_.reserve_more(1);
         Record& record = slots_[*slot];
         schedule_.remove(Schedule::Place{record.place}, record.due, Owner{slots_});
         record.due = due;
@@ -133,6 +133,8 @@ class TimerSet {
         AnyRecords& records;
 
         [[nodiscard]] Schedule::Entry entry(Slot slot) const noexcept { return records[slot].entry(slot); }
+        [[nodiscard]] TimePoint armed(Slot slot) const noexcept { return records[slot].due; }
+        void rearmed(Slot) const noexcept {}
         void moved(Slot slot, Schedule::Place place) const noexcept {
             records[slot].place = static_cast<std::uint32_t>(place);
         }
