@@ -1,0 +1,141 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vigil/queue/keyed_item.hpp>
+
+namespace vigil {
+
+/// The bytes of an item: key, type and fragments, one after the other. Those of a small item lie inside, next to what
+/// else belongs to it; others in a block of their own, which grows in steps of half its size.
+///
+/// Invariant: key, type and fragments fill at most capacity() bytes. What throws (std::bad_alloc, std::length_error)
+/// leaves it as it was. Arguments may be views of these very bytes. clear() must be called before it is destroyed.
+class KeyedData {
+   public:
+    static constexpr std::size_t longest = std::numeric_limits<std::uint32_t>::max();
+    static constexpr std::size_t longest_type = std::numeric_limits<std::uint16_t>::max();
+
+    [[nodiscard]] std::string_view key() const noexcept { return {bytes(), key_size_}; }
+    [[nodiscard]] std::string_view type() const noexcept { return {bytes() + key_size_, type_size_}; }
+    [[nodiscard]] Fragments fragments() const noexcept {
+        return Fragments({bytes() + key_size_ + type_size_, fragments_size_});
+    }
+    [[nodiscard]] std::size_t fragments_size() const noexcept { return fragments_size_; }
+    [[nodiscard]] std::size_t outside_bytes() const noexcept { return outside_ ? block().capacity : 0; }
+
+    /// Only if it is empty.
+    void assign(std::string_view key, std::string_view type, std::string_view fragment) {
+        check_sizes(key, type, fragment, Fragments::prefix);
+        make_room(key.size() + type.size() + Fragments::prefix + fragment.size());
+        put_key(key);
+        put_type(type);
+        fragments_size_ = 0;
+        put_fragment(fragment);
+    }
+    void assign(std::string_view key, std::string_view type, Fragments fragments) {
+        check_sizes(key, type, fragments.raw(), 0);
+        make_room(key.size() + type.size() + fragments.raw().size());
+        put_key(key);
+        put_type(type);
+        fragments_size_ = static_cast<std::uint32_t>(fragments.raw().size());
+        copy(bytes() + key_size_ + type_size_, fragments.raw());
+    }
+
+    void replace(std::string_view type, std::string_view fragment) {
+        if (is_own(type) || is_own(fragment)) return replace(std::string(type), std::string(fragment));
+        check_sizes(key(), type, fragment, Fragments::prefix);
+        make_room(key_size_ + type.size() + Fragments::prefix + fragment.size());
+        put_type(type);
+        fragments_size_ = 0;
+        put_fragment(fragment);
+    }
+    void append(std::string_view type, std::string_view fragment) {
+        if (is_own(type) || is_own(fragment)) return append(std::string(type), std::string(fragment));
+        check_sizes(key(), type, fragment, fragments_size_ + Fragments::prefix);
+        make_room(key_size_ + std::max<std::size_t>(type.size(), type_size_) + fragments_size_ + Fragments::prefix +
+                  fragment.size());
+        if (type.size() != type_size_) {
+            const char* fragments = bytes() + key_size_ + type_size_;
+            std::memmove(bytes() + key_size_ + type.size(), fragments, fragments_size_);
+        }
+        put_type(type);
+        put_fragment(fragment);
+    }
+
+    void clear() noexcept {
+        if (outside_) ::operator delete(block().bytes);
+        outside_ = false;
+        key_size_ = fragments_size_ = type_size_ = 0;
+    }
+
+   private:
+    static constexpr std::size_t inside_bytes = 69;
+    struct Block {
+        char* bytes;
+        std::size_t capacity;
+    };
+
+    [[nodiscard]] Block block() const noexcept {
+        Block block;
+        std::memcpy(&block, inside_, sizeof block);
+        return block;
+    }
+    [[nodiscard]] const char* bytes() const noexcept { return outside_ ? block().bytes : inside_; }
+    [[nodiscard]] char* bytes() noexcept { return outside_ ? block().bytes : inside_; }
+    [[nodiscard]] std::size_t capacity() const noexcept { return outside_ ? block().capacity : inside_bytes; }
+
+    [[nodiscard]] bool is_own(std::string_view view) const noexcept {
+        return std::less_equal<>{}(bytes(), view.data()) && std::less<>{}(view.data(), bytes() + capacity());
+    }
+
+    static void check_sizes(std::string_view key, std::string_view type, std::string_view data, std::size_t more) {
+        if (type.size() > longest_type) throw std::length_error("a type has more than 65535 bytes");
+        if (key.size() > longest || data.size() + more > longest) throw std::length_error("an item has 4 GiB or more");
+    }
+
+    void make_room(std::size_t needed) {
+        if (needed <= capacity()) return;
+        const std::size_t larger = std::max(needed, capacity() + capacity() / 2);
+        const Block grown{static_cast<char*>(::operator new(larger)), larger};
+        copy(grown.bytes, {bytes(), std::size_t{key_size_} + type_size_ + fragments_size_});
+        if (outside_) ::operator delete(block().bytes);
+        std::memcpy(inside_, &grown, sizeof grown);
+        outside_ = true;
+    }
+
+    static void copy(char* to, std::string_view from) noexcept {
+        if (!from.empty()) std::memcpy(to, from.data(), from.size());
+    }
+    void put_key(std::string_view key) noexcept {
+        key_size_ = static_cast<std::uint32_t>(key.size());
+        copy(bytes(), key);
+    }
+    void put_type(std::string_view type) noexcept {
+        type_size_ = static_cast<std::uint16_t>(type.size());
+        copy(bytes() + key_size_, type);
+    }
+    void put_fragment(std::string_view fragment) noexcept {
+        char* to = bytes() + key_size_ + type_size_ + fragments_size_;
+        const auto length = static_cast<std::uint32_t>(fragment.size());
+        std::memcpy(to, &length, sizeof length);
+        copy(to + Fragments::prefix, fragment);
+        fragments_size_ += static_cast<std::uint32_t>(Fragments::prefix + fragment.size());
+    }
+
+    std::uint32_t key_size_ = 0;
+    std::uint32_t fragments_size_ = 0;
+    std::uint16_t type_size_ = 0;
+    bool outside_ = false;
+    char inside_[inside_bytes];
+};
+
+}  // namespace vigil

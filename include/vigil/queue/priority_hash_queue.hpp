@@ -1,0 +1,375 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vigil/core/hash.hpp>
+#include <vigil/core/time.hpp>
+#include <vigil/queue/key_index.hpp>
+#include <vigil/queue/keyed_data.hpp>
+#include <vigil/queue/keyed_item.hpp>
+#include <vigil/queue/observer.hpp>
+#include <vigil/queue/paged_array.hpp>
+#include <vigil/queue/schedule.hpp>
+#include <vigil/queue/timed_queue.hpp>
+
+namespace vigil {
+
+/// Items by key that fall due: a push of a key that is there already updates its item; what is due is evicted, the
+/// lowest due first, equal ones in order of arrival. A TimedQueue.
+///
+/// It is the PriorityHashQueue of the seed, a min-heap and two maps:
+///
+///     PriorityQueue<Key, Prio> q    schedule_                a min-heap; rings park what is due later
+///     ArrayObject<Key, Prio>   p    index_ -> Slot::priority
+///     ArrayObject<Key, Data>   d    index_ -> Slot::data
+///
+/// The two maps share one index of keys, and the priority and the data of a key lie side by side: one search instead of
+/// two, one cache miss instead of four, two thirds of the memory. And the heap has one entry for each item, not one for
+/// each push: a key that moves later changes only its priority, and its entry moves when its old due comes up (re-arm);
+/// one that moves earlier moves its entry at once. So no stale entry can cost an eviction or delay another item.
+///
+/// Times are parameters; `now` should not go backwards. A due in the past is evicted next, in order. Keys and data are
+/// any bytes, may be empty, and up to 4 GiB; a type up to 65535 bytes: more is a std::length_error.
+///
+/// Invariants: each item has one entry in the schedule, at its due or earlier; the index finds each item by its key,
+/// except those that are sealed; a slot is in use or on the free list; bytes() counts every block.
+/// push, cancel, find, reschedule: O(1) expected, O(log n) while there are fewer than 1000 items or the due is hours
+/// away; evict: the same, amortised. No call takes long because the queue is large: it grows in pieces. All leave the
+/// queue as it was if memory runs out. Move-only. Memory of items that have left is kept for those to come.
+template <class Observer = NoObserver>
+class BasicPriorityHashQueue {
+   public:
+    using SlotNumber = Schedule::Slot;
+
+    /// `hash_seed`: a fixed one is for tests only.
+    explicit BasicPriorityHashQueue(Observer observer = {}, std::uint64_t hash_seed = random_seed())
+        : observer_(std::move(observer)), hash_seed_(hash_seed) {}
+    BasicPriorityHashQueue(BasicPriorityHashQueue&& other) noexcept
+        : observer_(std::move(other.observer_)), hash_seed_(other.hash_seed_) {
+        *this = std::move(other);
+    }
+    BasicPriorityHashQueue& operator=(BasicPriorityHashQueue&& other) noexcept {
+        std::swap(schedule_, other.schedule_);
+        std::swap(index_, other.index_);
+        std::swap(slots_, other.slots_);
+        std::swap(first_free_, other.first_free_);
+        std::swap(next_sequence_, other.next_sequence_);
+        std::swap(outside_bytes_, other.outside_bytes_);
+        std::swap(queue_rules_, other.queue_rules_);
+        std::swap(type_options_, other.type_options_);
+        std::swap(observer_, other.observer_);
+        std::swap(hash_seed_, other.hash_seed_);
+        return *this;
+    }
+    ~BasicPriorityHashQueue() {
+        for (std::size_t number = 0; number < slots_.size(); ++number) slots_[number].data.bytes.clear();
+    }
+
+    [[nodiscard]] std::size_t size() const noexcept { return schedule_.size(); }
+    [[nodiscard]] bool empty() const noexcept { return schedule_.empty(); }
+    /// Memory in use, or kept for use.
+    [[nodiscard]] std::size_t bytes() const noexcept {
+        return schedule_.bytes() + index_.bytes() + slots_.bytes() + outside_bytes_;
+    }
+    /// Entries of the schedule: never more than items.
+    [[nodiscard]] std::size_t entries() const noexcept { return schedule_.size(); }
+
+    /// What pushes of `options.type` do unless they say otherwise; without a type, what all pushes do.
+    void set_defaults(const PushOptions& options) {
+        if (options.type.empty()) {
+            queue_rules_ = Rules{}.with(options);
+        } else {
+            PushOptions& kept = type_options_[std::string(options.type)];
+            kept = options;
+            kept.type = {};
+        }
+    }
+
+    /// What a push did.
+    struct Pushed {
+        bool inserted = false;  ///< a new item was made
+        bool sealed = false;    ///< a cap was reached: some item was sealed
+    };
+
+    /// Inserts an item, or updates that of the key.
+    Pushed push(TimePoint now, std::string_view key, std::string_view data, TimePoint due,
+                const PushOptions& options = {}) {
+        return push(now, hash_of(key), key, data, due, options);
+    }
+
+    /// The same for each of them in turn, but faster: memory is fetched ahead. Gives how many were pushed: all, unless
+    /// memory runs out after some. Throws if there is not enough for the first.
+    std::size_t push(TimePoint now, std::span<const Push> pushes);
+
+    /// The item with the lowest due if that is not after `now`.
+    std::optional<EvictedItem> evict(TimePoint now) {
+        std::optional<EvictedItem> evicted;
+        while (evict_due(now, 1, [&](const KeyedItem& item) { evicted.emplace(item); }).more && !evicted) continue;
+        return evicted;
+    }
+
+    /// Hands items that are due to `sink(const KeyedItem&)`: see TimedQueue. In the sink the item has left already: a
+    /// push of its key opens a new one.
+    template <class Sink>
+    Evicted evict_due(TimePoint now, std::size_t limit, Sink&& sink);
+
+    /// False if there is no such key.
+    bool cancel(std::string_view key) noexcept {
+        const SlotNumber number = find_slot(hash_of(key), key);
+        if (number == no_slot) return false;
+        erase(number);
+        return true;
+    }
+
+    /// Moves an item to a new due, behind those that have the same. False if there is no such key.
+    bool reschedule(TimePoint now, std::string_view key, TimePoint due) {
+        const SlotNumber number = find_slot(hash_of(key), key);
+        if (number == no_slot) return false;
+        schedule_.reserve_more(1);
+        move(now, number, due);
+        observer_.changed(number, item(number), Change::moved);
+        return true;
+    }
+
+    [[nodiscard]] std::optional<KeyedItem> find(std::string_view key) const noexcept {
+        const SlotNumber number = find_slot(hash_of(key), key);
+        if (number == no_slot) return std::nullopt;
+        return item(number);
+    }
+
+    /// When there may be something to evict: early perhaps, late never.
+    [[nodiscard]] std::optional<TimePoint> next_due() const noexcept { return schedule_.next_due(); }
+    /// The item that comes next, exactly. Costs what lies in the heap and the first buckets.
+    [[nodiscard]] std::optional<KeyedItem> earliest() const {
+        std::optional<KeyedItem> found;
+        each_by_due([&](const KeyedItem& first) {
+            found = first;
+            return false;
+        });
+        return found;
+    }
+
+    /// Calls `visit(const KeyedItem&)` for the items in the order in which they fall due, until it returns false. It
+    /// must not change the queue.
+    template <class Visit>
+    void each_by_due(Visit&& visit) const {
+        schedule_.each_by_due(owner(), [&](const Schedule::Entry& entry) { return offer_to(visit, item(entry.slot)); });
+    }
+
+    /// How many items fall due in each of `count` buckets from `now` on. Looks at `limit` slots; if that is not all of
+    /// them, forecast_more() goes on. What changes meanwhile may be counted or not.
+    [[nodiscard]] Forecast forecast(TimePoint now, Duration bucket, std::size_t count,
+                                    std::size_t limit = std::numeric_limits<std::size_t>::max()) const {
+        Forecast forecast{now, std::max(bucket, Duration{1}), std::vector<std::size_t>(count)};
+        forecast_more(forecast, limit);
+        return forecast;
+    }
+    /// Goes on counting; false if that was the end.
+    bool forecast_more(Forecast& forecast, std::size_t limit) const;
+
+    /// Puts an item back as it was seen by an observer or a sink; its sequence is new. Gives its slot; nothing if its
+    /// key is there already.
+    std::optional<SlotNumber> restore(TimePoint now, const KeyedItem& item);
+
+    [[nodiscard]] Observer& observer() noexcept { return observer_; }
+    [[nodiscard]] bool check() const;
+
+   private:
+    using Hash = KeyIndex::Hash;
+    static constexpr SlotNumber no_slot = KeyIndex::no_slot;
+
+    /// key -> priority
+    struct Priority {
+        TimePoint due{};
+        std::uint64_t sequence = 0;
+        TimePoint armed{};              // when its entry comes up; not later than due
+        std::uint32_t place = no_slot;  // in the schedule; of a free slot: the next free one
+        Hash hash = 0;
+    };
+
+    enum class State : std::uint8_t {
+        free,
+        open,     // the index finds it
+        leaving,  // still in the index, but a sink has it
+        sealed,   // not in the index
+    };
+
+    /// key -> data
+    struct Data {
+        TimePoint first_push{};
+        std::uint32_t pushes = 0;
+        KeyedData bytes;
+        State state = State::free;
+    };
+
+    struct alignas(128) Slot {  // two cache lines that the processor fetches together
+        Priority priority;
+        Data data;
+    };
+    static_assert(sizeof(Slot) == 128);
+    using Slots = PagedArray<Slot>;
+
+    /// PushOptions with all defaults filled in.
+    struct Rules {
+        DataMode mode = DataMode::replace;
+        Expiry expiry = Expiry::restart;
+        Duration max_wait = Duration::max();
+        std::uint32_t max_count = std::numeric_limits<std::uint32_t>::max();
+        std::size_t max_bytes = std::numeric_limits<std::size_t>::max();
+
+        [[nodiscard]] Rules with(const PushOptions& options) const noexcept {
+            return {options.mode.value_or(mode), options.expiry.value_or(expiry),
+                    std::max(options.max_wait.value_or(max_wait), Duration::zero()),
+                    options.max_count.value_or(max_count), options.max_bytes.value_or(max_bytes)};
+        }
+    };
+
+    template <class AnySlots>
+    struct Owner {
+        AnySlots& slots;
+        const KeyIndex& index;
+
+        [[nodiscard]] Schedule::Entry entry(SlotNumber number) const noexcept {
+            const Priority& priority = slots[number].priority;
+            return {priority.due, priority.sequence, number};
+        }
+        [[nodiscard]] TimePoint armed(SlotNumber number) const noexcept { return slots[number].priority.armed; }
+        void rearmed(SlotNumber number) const noexcept {
+            Priority& priority = slots[number].priority;
+            priority.armed = priority.due;
+            index.prefetch(priority.hash);
+        }
+        void moved(SlotNumber number, Schedule::Place place) const noexcept {
+            slots[number].priority.place = static_cast<std::uint32_t>(place);
+        }
+        [[nodiscard]] Schedule::Place place(SlotNumber number) const noexcept {
+            return Schedule::Place{slots[number].priority.place};
+        }
+        void prefetch(SlotNumber number) const noexcept { prefetch_slot(slots[number]); }
+    };
+    [[nodiscard]] Owner<Slots> owner() noexcept { return {slots_, index_}; }
+    [[nodiscard]] Owner<const Slots> owner() const noexcept { return {slots_, index_}; }
+
+    static void prefetch_slot(const Slot& slot) noexcept {
+        const char* lines = reinterpret_cast<const char*>(&slot);
+        __builtin_prefetch(lines, 1);
+        __builtin_prefetch(lines + 64, 1);
+    }
+
+    [[nodiscard]] Hash hash_of(std::string_view key) const noexcept {
+        return static_cast<Hash>(hash_bytes(key, hash_seed_));
+    }
+    [[nodiscard]] SlotNumber find_any(Hash hash, std::string_view key) const noexcept {
+        return index_.find(hash, [&](SlotNumber number) { return slots_[number].data.bytes.key() == key; });
+    }
+    [[nodiscard]] SlotNumber find_slot(Hash hash, std::string_view key) const noexcept {
+        const SlotNumber number = find_any(hash, key);
+        return number != no_slot && slots_[number].data.state == State::leaving ? no_slot : number;
+    }
+    [[nodiscard]] KeyedItem item(SlotNumber number) const noexcept {
+        const auto& [priority, data] = slots_[number];
+        return {data.bytes.key(), data.bytes.type(),  data.bytes.fragments(), priority.due,
+                data.first_push,  priority.sequence, data.pushes,            data.state == State::sealed};
+    }
+
+    [[nodiscard]] Rules rules_for(const PushOptions& options) const {
+        if (options.type.empty() || type_options_.empty()) return queue_rules_.with(options);
+        const auto of_type = type_options_.find(options.type);
+        return (of_type == type_options_.end() ? queue_rules_ : queue_rules_.with(of_type->second)).with(options);
+    }
+
+    Pushed push(TimePoint now, Hash hash, std::string_view key, std::string_view data, TimePoint due,
+                const PushOptions& options);
+    Pushed open(TimePoint now, Hash hash, SlotNumber old, std::string_view key, std::string_view data, TimePoint due,
+                const PushOptions& options, const Rules& rules);
+    Pushed update(TimePoint now, SlotNumber number, std::string_view data, TimePoint due, const PushOptions& options,
+                  const Rules& rules);
+    void change_data(Slot& slot, std::string_view data, const PushOptions& options, DataMode mode);
+
+    /// The fragments of an item without their lengths.
+    [[nodiscard]] static std::size_t data_bytes(const Data& data) noexcept {
+        return data.bytes.fragments_size() - data.bytes.fragments().size() * Fragments::prefix;
+    }
+    [[nodiscard]] static bool must_not_take(const Data& data, TimePoint now, std::string_view more, const Rules& rules) {
+        if (data.state == State::leaving) return true;
+        if (rules.max_wait != Duration::max() && saturating_add(data.first_push, rules.max_wait) <= now) return true;
+        return rules.mode == DataMode::append && rules.max_bytes != std::numeric_limits<std::size_t>::max() &&
+               data_bytes(data) + more.size() > rules.max_bytes;
+    }
+    [[nodiscard]] static bool is_full(const Data& data, const Rules& rules) noexcept {
+        if (data.pushes >= rules.max_count) return true;
+        return rules.max_bytes != std::numeric_limits<std::size_t>::max() && data_bytes(data) >= rules.max_bytes;
+    }
+
+    /// Room in the schedule must be reserved.
+    void move(TimePoint now, SlotNumber number, TimePoint due) noexcept {
+        Priority& priority = slots_[number].priority;
+        priority.sequence = next_sequence_++;
+        priority.due = due;
+        if (due >= priority.armed) return;
+        schedule_.remove(Schedule::Place{priority.place}, priority.armed, owner());
+        priority.armed = due;
+        schedule_.push(now, owner().entry(number), owner());
+    }
+    /// Likewise. The index must not find it any more.
+    void seal(TimePoint now, SlotNumber number) noexcept {
+        Slot& slot = slots_[number];
+        slot.data.state = State::sealed;
+        move(now, number, std::min(slot.priority.due, now));
+        observer_.changed(number, item(number), Change::sealed);
+    }
+
+    SlotNumber acquire() {
+        if (first_free_ == no_slot) {
+            slots_.emplace_back();
+            return static_cast<SlotNumber>(slots_.size() - 1);
+        }
+        const SlotNumber number = std::exchange(first_free_, slots_[first_free_].priority.place);
+        if (first_free_ != no_slot) prefetch_slot(slots_[first_free_]);
+        return number;
+    }
+    void release(SlotNumber number) noexcept {
+        Slot& slot = slots_[number];
+        outside_bytes_ -= slot.data.bytes.outside_bytes();
+        slot.data.bytes.clear();
+        slot.data.state = State::free;
+        slot.priority.place = std::exchange(first_free_, number);
+    }
+    void erase(SlotNumber number) noexcept {
+        const auto& [priority, data] = slots_[number];
+        schedule_.remove(Schedule::Place{priority.place}, priority.armed, owner());
+        if (data.state != State::sealed) index_.erase(priority.hash, number);
+        release(number);
+        observer_.removed(number);
+    }
+
+    Schedule schedule_;
+    KeyIndex index_;
+    Slots slots_;
+
+    SlotNumber first_free_ = no_slot;
+    std::uint64_t next_sequence_ = 0;
+    std::size_t outside_bytes_ = 0;
+    bool evicting_ = false;
+    Rules queue_rules_;
+    std::map<std::string, PushOptions, std::less<>> type_options_;
+    [[no_unique_address]] Observer observer_;
+    std::uint64_t hash_seed_;
+};
+
+using PriorityHashQueue = BasicPriorityHashQueue<>;
+
+}  // namespace vigil
+
+#include <vigil/queue/priority_hash_queue.inl>

@@ -1,0 +1,211 @@
+// The longer members of BasicPriorityHashQueue; included by its header.
+
+namespace vigil {
+
+template <class Observer>
+auto BasicPriorityHashQueue<Observer>::push(TimePoint now, Hash hash, std::string_view key, std::string_view data,
+                                            TimePoint due, const PushOptions& options) -> Pushed {
+    const Rules rules = rules_for(options);
+    const SlotNumber number = find_any(hash, key);
+    if (number == no_slot || must_not_take(slots_[number].data, now, data, rules)) {
+        return open(now, hash, number, key, data, due, options, rules);
+    }
+    return update(now, number, data, due, options, rules);
+}
+
+template <class Observer>
+std::size_t BasicPriorityHashQueue<Observer>::push(TimePoint now, std::span<const Push> pushes) {
+    constexpr std::size_t ahead = 32;
+    std::array<Hash, ahead> hashes;
+    std::size_t done = 0;
+    while (done < pushes.size()) {
+        const auto group = pushes.subspan(done, std::min(ahead, pushes.size() - done));
+        for (std::size_t index = 0; index < group.size(); ++index) {
+            hashes[index] = hash_of(group[index].key);
+            index_.prefetch(hashes[index]);
+        }
+        for (std::size_t index = 0; index < group.size(); ++index) {
+            const SlotNumber number = index_.guess(hashes[index]);
+            if (number != no_slot) prefetch_slot(slots_[number]);
+        }
+        for (std::size_t index = 0; index < group.size(); ++index) {
+            const auto& [key, data, due, options] = group[index];
+            try {
+                push(now, hashes[index], key, data, due, options);
+            } catch (const std::bad_alloc&) {
+                if (done == 0) throw;
+                return done;
+            }
+            ++done;
+        }
+    }
+    return done;
+}
+
+/// `old`: the item of that key, which has to be sealed, or none.
+template <class Observer>
+auto BasicPriorityHashQueue<Observer>::open(TimePoint now, Hash hash, SlotNumber old, std::string_view key,
+                                            std::string_view data, TimePoint due, const PushOptions& options,
+                                            const Rules& rules) -> Pushed {
+    schedule_.reserve_more(3);  // the old one moves, the new one comes, and may move
+    const SlotNumber number = acquire();
+    Slot& slot = slots_[number];
+    try {
+        slot.data.bytes.assign(key, options.type, data);
+        outside_bytes_ += slot.data.bytes.outside_bytes();
+        if (old == no_slot) index_.insert(hash, number);
+    } catch (...) {
+        release(number);
+        throw;
+    }
+    Pushed pushed{.inserted = true, .sealed = old != no_slot};
+    if (old != no_slot) {
+        index_.replace(hash, old, number);
+        seal(now, old);
+    }
+    const TimePoint latest = saturating_add(now, rules.max_wait);
+    slot.data.first_push = now;
+    slot.data.pushes = 1;
+    slot.data.state = State::open;
+    slot.priority = {std::min(due, latest), next_sequence_++, std::min(due, latest), no_slot, hash};
+    schedule_.push(now, owner().entry(number), owner());
+    observer_.changed(number, item(number), Change::added);
+    if (is_full(slot.data, rules)) {
+        index_.erase(hash, number);
+        seal(now, number);
+        pushed.sealed = true;
+    }
+    return pushed;
+}
+
+template <class Observer>
+auto BasicPriorityHashQueue<Observer>::update(TimePoint now, SlotNumber number, std::string_view data, TimePoint due,
+                                              const PushOptions& options, const Rules& rules) -> Pushed {
+    Slot& slot = slots_[number];
+    const TimePoint old_due = slot.priority.due;
+    const TimePoint latest = saturating_add(slot.data.first_push, rules.max_wait);
+    TimePoint new_due = rules.expiry == Expiry::restart ? due : old_due;
+    if (rules.expiry == Expiry::earliest) new_due = std::min(old_due, due);
+    new_due = std::min(new_due, latest);
+
+    schedule_.reserve_more(2);  // it moves, and may be sealed
+    change_data(slot, data, options, rules.mode);
+    if (slot.data.pushes < std::numeric_limits<std::uint32_t>::max()) ++slot.data.pushes;
+    if (rules.expiry == Expiry::restart || new_due != old_due) move(now, number, new_due);
+
+    constexpr Change changes[] = {Change::replaced, Change::appended, Change::moved};
+    observer_.changed(number, item(number), changes[static_cast<std::size_t>(rules.mode)]);
+    if (!is_full(slot.data, rules)) return {};
+    index_.erase(slot.priority.hash, number);
+    seal(now, number);
+    return {.inserted = false, .sealed = true};
+}
+
+template <class Observer>
+void BasicPriorityHashQueue<Observer>::change_data(Slot& slot, std::string_view data, const PushOptions& options,
+                                                   DataMode mode) {
+    const std::size_t before = slot.data.bytes.outside_bytes();
+    if (mode == DataMode::replace) slot.data.bytes.replace(options.type, data);
+    if (mode == DataMode::append) slot.data.bytes.append(options.type, data);
+    outside_bytes_ += slot.data.bytes.outside_bytes() - before;
+}
+
+template <class Observer>
+template <class Sink>
+Evicted BasicPriorityHashQueue<Observer>::evict_due(TimePoint now, std::size_t limit, Sink&& sink) {
+    /// While a sink has an item: if it throws or refuses, the item is as it was, but for a new one of its key.
+    struct Leaving {
+        State& state;
+        explicit Leaving(State& of_item) noexcept : state(of_item), was(of_item) {
+            if (state == State::open) state = State::leaving;
+        }
+        ~Leaving() {
+            if (state == State::leaving) state = was;
+        }
+        const State was;
+    };
+    Evicted evicted;
+    if (std::exchange(evicting_, true)) return evicted;
+    struct Done {
+        bool& evicting;
+        ~Done() { evicting = false; }
+    } const done{evicting_};
+
+    while (limit > 0) {
+        const Schedule::Entry* first = schedule_.first(now, limit, owner());
+        if (first == nullptr) break;
+        const SlotNumber number = first->slot;
+        {
+            const Leaving leaving(slots_[number].data.state);
+            evicted.refused = !offer_to(sink, std::as_const(*this).item(number));
+        }
+        if (evicted.refused) return evicted;
+        erase(number);
+        ++evicted.items;
+        if (limit > 0) --limit;
+    }
+    evicted.more = limit == 0;
+    return evicted;
+}
+
+template <class Observer>
+bool BasicPriorityHashQueue<Observer>::forecast_more(Forecast& forecast, std::size_t limit) const {
+    const std::size_t end = forecast.looked_at + std::min(limit, slots_.size() - std::min(forecast.looked_at, slots_.size()));
+    for (; forecast.looked_at < end; ++forecast.looked_at) {
+        const auto& [priority, data] = slots_[forecast.looked_at];
+        if (data.state == State::free) continue;
+        const auto bucket = priority.due <= forecast.start
+                                ? 0
+                                : static_cast<std::size_t>((priority.due - forecast.start) / forecast.bucket);
+        ++(bucket < forecast.counts.size() ? forecast.counts[bucket] : forecast.later);
+    }
+    return forecast.looked_at < slots_.size();
+}
+
+template <class Observer>
+auto BasicPriorityHashQueue<Observer>::restore(TimePoint now, const KeyedItem& item) -> std::optional<SlotNumber> {
+    const Hash hash = hash_of(item.key);
+    if (!item.sealed && find_any(hash, item.key) != no_slot) return std::nullopt;
+    schedule_.reserve_more(1);
+    const SlotNumber number = acquire();
+    Slot& slot = slots_[number];
+    try {
+        slot.data.bytes.assign(item.key, item.type, item.data);
+        outside_bytes_ += slot.data.bytes.outside_bytes();
+        if (!item.sealed) index_.insert(hash, number);
+    } catch (...) {
+        release(number);
+        throw;
+    }
+    slot.data.first_push = item.first_push;
+    slot.data.pushes = item.pushes;
+    slot.data.state = item.sealed ? State::sealed : State::open;
+    slot.priority = {item.due, next_sequence_++, item.due, no_slot, hash};
+    schedule_.push(now, owner().entry(number), owner());
+    return number;
+}
+
+template <class Observer>
+bool BasicPriorityHashQueue<Observer>::check() const {
+    if (!schedule_.check(owner()) || !index_.check([&](SlotNumber number) { return slots_[number].priority.hash; })) {
+        return false;
+    }
+    std::size_t used = 0, found = 0, outside = 0;
+    for (std::size_t number = 0; number < slots_.size(); ++number) {
+        const auto& [priority, data] = slots_[number];
+        if (data.state == State::free) continue;
+        ++used;
+        outside += data.bytes.outside_bytes();
+        if (data.state == State::sealed) continue;
+        ++found;
+        if (find_any(priority.hash, data.bytes.key()) != number) return false;
+    }
+    std::size_t free = 0;
+    for (SlotNumber number = first_free_; number != no_slot; number = slots_[number].priority.place) {
+        if (++free > slots_.size() || slots_[number].data.state != State::free) return false;
+    }
+    return used == schedule_.size() && found == index_.size() && used + free == slots_.size() &&
+           outside == outside_bytes_;
+}
+
+}  // namespace vigil
