@@ -2,26 +2,30 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
-#include <optional>
 #include <stdexcept>
 #include <utility>
 #include <vector>
+#include <vigil/core/prefetch.hpp>
 #include <vigil/queue/paged_array.hpp>
 
 namespace vigil {
 
 /// Finds the slots of an owner by the hashes of their keys. It stores no keys: the owner compares them.
 ///
-/// Extendible hashing: the upper bits of a hash choose a segment, the lower ones a place in it, from which on it is
-/// searched. A segment that is full is split in two by the next upper bit, so growing never takes longer than that,
-/// however large the index is. Only the directory of segments is ever copied: 4 bytes for some 200 keys.
+/// Extendible hashing: the upper bits of a hash choose a segment, the lower ones a group of places in it, from which on
+/// it is searched. A group is a cache line, and is compared as a whole. A segment that is full is split in two by the
+/// next upper bit, so growing never takes longer than that, however large the index is. Only the directory of segments
+/// is ever copied: 4 bytes for some 200 keys.
 ///
-/// Invariants: a slot is in the segment of its hash, and between its home place and it no place is empty; each segment
-/// has counted its slots, at most max_load; the directory names for each prefix the segment that is responsible.
+/// Invariants: a slot is in the segment of its hash, in its home group or, if that is full, in the next one that is
+/// not; each segment has counted its slots, at most max_load; the directory names for each prefix the segment that is
+/// responsible.
 /// All calls O(1). insert() leaves the index as it was if it throws; nothing else throws. Movable. Memory is kept.
 class KeyIndex {
    public:
@@ -42,54 +46,69 @@ class KeyIndex {
 
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
     [[nodiscard]] std::size_t bytes() const noexcept {
-        return directory_.capacity() * sizeof(SegmentNumber) + segments_.bytes() + segments_.size() * sizeof(Places);
+        return directory_.capacity() * sizeof(SegmentNumber) + segments_.bytes() + segments_.size() * sizeof(Groups);
     }
 
     /// The slot with that hash for which `equal(slot)` is true, or no_slot.
     template <class Equal>
     [[nodiscard]] Slot find(Hash hash, Equal&& equal) const {
         if (directory_.empty()) return no_slot;
-        const Places& places = *segment_of(hash).places;
-        for (std::size_t at = home(hash); places[at].slot != no_slot; at = next(at)) {
-            if (places[at].hash == hash && equal(places[at].slot)) return places[at].slot;
+        const Groups& groups = *segment_of(hash).groups;
+        for (std::size_t at = home(hash);; at = next(at)) {
+            const Group& group = groups[at];
+            for (unsigned same = places_with(group.hashes, hash); same != 0; same &= same - 1) {
+                const Slot slot = group.slots[first_of(same)];
+                if (slot != no_slot && equal(slot)) return slot;
+            }
+            if (places_with(group.slots, no_slot) != 0) return no_slot;
         }
-        return no_slot;
     }
 
-    /// The key of `slot` must not be there yet. std::length_error if keys without number share the bits of a segment.
+    /// The key of `slot` must not be there yet. std::length_error if too many keys have the same upper bits.
     void insert(Hash hash, Slot slot) {
         if (directory_.empty()) make_first_segment();
         while (segment_of(hash).count == max_load) split(hash);
         Segment& segment = segment_of(hash);
-        put(*segment.places, {hash, slot});
+        put(*segment.groups, hash, slot);
         ++segment.count;
         ++size_;
     }
 
     void erase(Hash hash, Slot slot) noexcept {
         Segment& segment = segment_of(hash);
-        Places& places = *segment.places;
-        std::size_t hole = position_of(places, hash, slot);
-        // Those behind move up, as far as the hole is not before their home.
-        for (std::size_t at = next(hole); places[at].slot != no_slot; at = next(at)) {
-            if (distance(home(places[at].hash), at) < distance(hole, at)) continue;
-            places[hole] = places[at];
-            hole = at;
+        Groups& groups = *segment.groups;
+        auto [hole, place] = position_of(groups, hash, slot);
+        // While the hole is in a full group, those that had to go on to a later one may now come back.
+        bool was_full = places_with(groups[hole].slots, no_slot) == 0;
+        groups[hole].slots[place] = no_slot;
+        for (std::size_t at = next(hole); was_full; at = next(at)) {
+            Group& group = groups[at];
+            was_full = places_with(group.slots, no_slot) == 0;
+            for (std::size_t from = 0; from < places_in_group; ++from) {
+                if (group.slots[from] == no_slot) continue;
+                if (distance(home(group.hashes[from]), at) < distance(hole, at)) continue;
+                groups[hole].hashes[place] = group.hashes[from];
+                groups[hole].slots[place] = group.slots[from];
+                group.slots[from] = no_slot;
+                hole = at;
+                place = from;
+                break;
+            }
         }
-        places[hole].slot = no_slot;
         --segment.count;
         --size_;
     }
 
     /// Makes the key of `old_slot` one of `new_slot`.
     void replace(Hash hash, Slot old_slot, Slot new_slot) noexcept {
-        Places& places = *segment_of(hash).places;
-        places[position_of(places, hash, old_slot)].slot = new_slot;
+        Groups& groups = *segment_of(hash).groups;
+        const auto [at, place] = position_of(groups, hash, old_slot);
+        groups[at].slots[place] = new_slot;
     }
 
     /// A search for `hash` will follow soon.
     void prefetch(Hash hash) const noexcept {
-        if (!directory_.empty()) __builtin_prefetch(&(*segment_of(hash).places)[home(hash)]);
+        if (!directory_.empty()) vigil::prefetch(&(*segment_of(hash).groups)[home(hash)]);
     }
     /// Where a search for `hash` will probably end; for prefetching only.
     [[nodiscard]] Slot guess(Hash hash) const noexcept {
@@ -115,27 +134,55 @@ class KeyIndex {
     }
 
    private:
-    static constexpr std::size_t places_in_segment = 512;  // a page of memory
-    static constexpr std::uint32_t max_load = 416;
+    static constexpr std::size_t places_in_group = 8;
+    static constexpr std::size_t groups_in_segment = 64;
+    static constexpr std::uint32_t max_load = 416;  // of 512
     static constexpr int hash_bits = 32;
-    static constexpr int home_bits = 9;
-    static_assert(1 << home_bits == places_in_segment);
+    static constexpr int home_bits = 6;
+    static_assert(1 << home_bits == groups_in_segment);
 
-    struct Place {
-        Hash hash = 0;
-        Slot slot = no_slot;
+    struct alignas(64) Group {
+        std::array<Hash, places_in_group> hashes;
+        std::array<Slot, places_in_group> slots;
+
+        Group() noexcept {
+            hashes.fill(0);
+            slots.fill(no_slot);
+        }
     };
-    using Places = std::array<Place, places_in_segment>;
+    using Groups = std::array<Group, groups_in_segment>;
     struct Segment {
-        std::unique_ptr<Places> places;
+        std::unique_ptr<Groups> groups;
         std::uint32_t count = 0;
         int depth = 0;  // how many of the upper bits its hashes have in common
     };
     using SegmentNumber = std::uint32_t;
 
-    static std::size_t home(Hash hash) noexcept { return hash % places_in_segment; }
-    static std::size_t next(std::size_t at) noexcept { return (at + 1) % places_in_segment; }
-    static std::size_t distance(std::size_t from, std::size_t to) noexcept { return (to - from) % places_in_segment; }
+    static std::size_t home(Hash hash) noexcept { return hash % groups_in_segment; }
+    static std::size_t next(std::size_t at) noexcept { return (at + 1) % groups_in_segment; }
+    static std::size_t distance(std::size_t from, std::size_t to) noexcept { return (to - from) % groups_in_segment; }
+
+    /// A bit for each place whose value is `wanted`: without branches, of which half would be guessed wrong.
+    static unsigned places_with(const std::array<std::uint32_t, places_in_group>& values,
+                                std::uint32_t wanted) noexcept {
+#ifdef __SSE2__
+        using Four [[gnu::vector_size(16)]] = std::uint32_t;
+        using FourFloats [[gnu::vector_size(16)]] = float;
+        const auto among_four = [&](const std::uint32_t* from) {
+            Four four;
+            std::memcpy(&four, from, sizeof four);
+            return static_cast<unsigned>(__builtin_ia32_movmskps(reinterpret_cast<FourFloats>(four == wanted)));
+        };
+        return among_four(values.data()) | among_four(values.data() + 4) << 4;
+#else
+        unsigned found = 0;
+        for (unsigned place = 0; place < places_in_group; ++place) {
+            found |= static_cast<unsigned>(values[place] == wanted) << place;
+        }
+        return found;
+#endif
+    }
+    static std::size_t first_of(unsigned places) noexcept { return static_cast<std::size_t>(std::countr_zero(places)); }
 
     [[nodiscard]] std::size_t prefix_of(Hash hash) const noexcept {
         return std::uint64_t{hash} >> (hash_bits - depth_);
@@ -143,43 +190,51 @@ class KeyIndex {
     [[nodiscard]] Segment& segment_of(Hash hash) noexcept { return segments_[directory_[prefix_of(hash)]]; }
     [[nodiscard]] const Segment& segment_of(Hash hash) const noexcept { return segments_[directory_[prefix_of(hash)]]; }
 
-    static void put(Places& places, Place place) noexcept {
-        std::size_t at = home(place.hash);
-        while (places[at].slot != no_slot) at = next(at);
-        places[at] = place;
-    }
-    static std::size_t position_of(const Places& places, Hash hash, Slot slot) noexcept {
-        std::size_t at = home(hash);
-        while (places[at].slot != slot) {
-            assert(places[at].slot != no_slot);
-            at = next(at);
+    static void put(Groups& groups, Hash hash, Slot slot) noexcept {
+        for (std::size_t at = home(hash);; at = next(at)) {
+            const unsigned empty = places_with(groups[at].slots, no_slot);
+            if (empty == 0) continue;
+            groups[at].hashes[first_of(empty)] = hash;
+            groups[at].slots[first_of(empty)] = slot;
+            return;
         }
-        return at;
+    }
+    struct Position {
+        std::size_t group;
+        std::size_t place;
+    };
+    static Position position_of(const Groups& groups, Hash hash, Slot slot) noexcept {
+        for (std::size_t at = home(hash);; at = next(at)) {
+            const unsigned found = places_with(groups[at].slots, slot);
+            if (found != 0) return {at, first_of(found)};
+            assert(places_with(groups[at].slots, no_slot) == 0);
+        }
     }
 
     void make_first_segment() {
-        if (segments_.empty()) segments_.emplace_back(Segment{std::make_unique<Places>(), 0, 0});
+        if (segments_.empty()) segments_.emplace_back(Segment{std::make_unique<Groups>(), 0, 0});
         directory_.push_back(0);
     }
 
     /// Splits the segment of `hash` by the first bit that its hashes do not all have in common.
     void split(Hash hash) {
         if (segment_of(hash).depth == depth_) double_directory();
-        auto upper = std::make_unique<Places>();
+        auto upper = std::make_unique<Groups>();
         const auto upper_number = static_cast<SegmentNumber>(segments_.size());
         segments_.emplace_back();
 
         Segment& lower = segment_of(hash);
         const int depth = ++lower.depth;
-        const Places old = *lower.places;
-        lower.places->fill({});
+        const Groups old = std::exchange(*lower.groups, {});
         lower.count = 0;
         std::uint32_t upper_count = 0;
-        for (const Place& place : old) {
-            if (place.slot == no_slot) continue;
-            const bool above = (place.hash >> (hash_bits - depth) & 1) != 0;
-            put(above ? *upper : *lower.places, place);
-            ++(above ? upper_count : lower.count);
+        for (const Group& group : old) {
+            for (std::size_t place = 0; place < places_in_group; ++place) {
+                if (group.slots[place] == no_slot) continue;
+                const bool above = (group.hashes[place] >> (hash_bits - depth) & 1) != 0;
+                put(above ? *upper : *lower.groups, group.hashes[place], group.slots[place]);
+                ++(above ? upper_count : lower.count);
+            }
         }
         segments_[upper_number] = {std::move(upper), upper_count, depth};
 
@@ -199,15 +254,18 @@ class KeyIndex {
     template <class HashOf>
     [[nodiscard]] bool check_segment(const Segment& segment, std::size_t first, std::size_t end,
                                      HashOf& hash_of) const {
-        const Places& places = *segment.places;
+        const Groups& groups = *segment.groups;
         std::uint32_t counted = 0;
-        for (std::size_t at = 0; at < places.size(); ++at) {
-            if (places[at].slot == no_slot) continue;
-            ++counted;
-            const Hash hash = places[at].hash;
-            if (prefix_of(hash) < first || prefix_of(hash) >= end || hash_of(places[at].slot) != hash) return false;
-            for (std::size_t before = home(hash); before != at; before = next(before)) {
-                if (places[before].slot == no_slot) return false;
+        for (std::size_t at = 0; at < groups.size(); ++at) {
+            for (std::size_t place = 0; place < places_in_group; ++place) {
+                if (groups[at].slots[place] == no_slot) continue;
+                ++counted;
+                const Hash hash = groups[at].hashes[place];
+                if (prefix_of(hash) < first || prefix_of(hash) >= end) return false;
+                if (hash_of(groups[at].slots[place]) != hash) return false;
+                for (std::size_t before = home(hash); before != at; before = next(before)) {
+                    if (places_with(groups[before].slots, no_slot) != 0) return false;
+                }
             }
         }
         return counted == segment.count && counted <= max_load;

@@ -32,15 +32,17 @@ enum class Expiry : std::uint8_t {
 /// A cap seals an item: it is due at once, its key does not find or cancel it any more, and the next push of the key
 /// opens a new item.
 struct PushOptions {
-    std::string_view type = {};                       ///< at most 65535 bytes; an item has that of the last push
+    std::string_view type = {};  ///< at most 65535 bytes; an item has that of the last push
     std::optional<DataMode> mode = {};
     std::optional<Expiry> expiry = {};
-    std::optional<Duration> max_wait = {};            ///< no due is later than this after the first push of an item; a
-                                                      ///< push after that moment seals it and opens a new one
-    std::optional<std::uint32_t> max_count = {};      ///< an item is sealed when it stands for so many pushes
-    std::optional<std::size_t> max_bytes = {};        ///< likewise so many bytes of data; an append that would pass it
-                                                      ///< seals the item first and opens a new one
+    std::optional<Duration> max_wait = {};        ///< no due is later than this after the first push of an item; a
+                                                  ///< push after that moment seals it and opens a new one
+    std::optional<std::uint32_t> max_count = {};  ///< an item is sealed when it stands for so many pushes
+    std::optional<std::size_t> max_bytes = {};    ///< likewise so many bytes of data; an append that would pass it
+                                                  ///< seals the item first and opens a new one
 };
+
+inline constexpr PushOptions default_push{};
 
 /// One message of a batch.
 struct Push {

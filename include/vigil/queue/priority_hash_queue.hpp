@@ -14,7 +14,9 @@
 #include <string_view>
 #include <utility>
 #include <vigil/core/hash.hpp>
+#include <vigil/core/prefetch.hpp>
 #include <vigil/core/time.hpp>
+#include <vigil/queue/free_slots.hpp>
 #include <vigil/queue/key_index.hpp>
 #include <vigil/queue/keyed_data.hpp>
 #include <vigil/queue/keyed_item.hpp>
@@ -63,7 +65,7 @@ class BasicPriorityHashQueue {
         std::swap(schedule_, other.schedule_);
         std::swap(index_, other.index_);
         std::swap(slots_, other.slots_);
-        std::swap(first_free_, other.first_free_);
+        std::swap(free_, other.free_);
         std::swap(next_sequence_, other.next_sequence_);
         std::swap(outside_bytes_, other.outside_bytes_);
         std::swap(queue_rules_, other.queue_rules_);
@@ -104,8 +106,9 @@ class BasicPriorityHashQueue {
 
     /// Inserts an item, or updates that of the key.
     Pushed push(TimePoint now, std::string_view key, std::string_view data, TimePoint due,
-                const PushOptions& options = {}) {
-        return push(now, hash_of(key), key, data, due, options);
+                const PushOptions& options = default_push) {
+        const Hash hash = hash_of(key);
+        return push(now, hash, find_any(hash, key), {key, data, due, options});
     }
 
     /// The same for each of them in turn, but faster: memory is fetched ahead. Gives how many were pushed: all, unless
@@ -194,7 +197,7 @@ class BasicPriorityHashQueue {
         TimePoint due{};
         std::uint64_t sequence = 0;
         TimePoint armed{};              // when its entry comes up; not later than due
-        std::uint32_t place = no_slot;  // in the schedule; of a free slot: the next free one
+        std::uint32_t place = no_slot;  // in the schedule; of a free slot: the link to another
         Hash hash = 0;
     };
 
@@ -224,14 +227,22 @@ class BasicPriorityHashQueue {
     struct Rules {
         DataMode mode = DataMode::replace;
         Expiry expiry = Expiry::restart;
-        Duration max_wait = Duration::max();
+        bool capped = false;  // whether any of these is less than its default
         std::uint32_t max_count = std::numeric_limits<std::uint32_t>::max();
         std::size_t max_bytes = std::numeric_limits<std::size_t>::max();
+        Duration max_wait = Duration::max();
 
         [[nodiscard]] Rules with(const PushOptions& options) const noexcept {
-            return {options.mode.value_or(mode), options.expiry.value_or(expiry),
-                    std::max(options.max_wait.value_or(max_wait), Duration::zero()),
-                    options.max_count.value_or(max_count), options.max_bytes.value_or(max_bytes)};
+            Rules rules = *this;
+            rules.mode = options.mode.value_or(mode);
+            rules.expiry = options.expiry.value_or(expiry);
+            rules.max_count = options.max_count.value_or(max_count);
+            rules.max_bytes = options.max_bytes.value_or(max_bytes);
+            rules.max_wait = std::max(options.max_wait.value_or(max_wait), Duration::zero());
+            const Rules none;
+            rules.capped =
+                rules.max_count < none.max_count || rules.max_bytes < none.max_bytes || rules.max_wait < none.max_wait;
+            return rules;
         }
     };
 
@@ -263,15 +274,15 @@ class BasicPriorityHashQueue {
 
     static void prefetch_slot(const Slot& slot) noexcept {
         const char* lines = reinterpret_cast<const char*>(&slot);
-        __builtin_prefetch(lines, 1);
-        __builtin_prefetch(lines + 64, 1);
+        prefetch(lines);
+        prefetch(lines + 64);
     }
 
     [[nodiscard]] Hash hash_of(std::string_view key) const noexcept {
         return static_cast<Hash>(hash_bytes(key, hash_seed_));
     }
     [[nodiscard]] SlotNumber find_any(Hash hash, std::string_view key) const noexcept {
-        return index_.find(hash, [&](SlotNumber number) { return slots_[number].data.bytes.key() == key; });
+        return index_.find(hash, [&](SlotNumber number) { return slots_[number].data.bytes.has_key(key); });
     }
     [[nodiscard]] SlotNumber find_slot(Hash hash, std::string_view key) const noexcept {
         const SlotNumber number = find_any(hash, key);
@@ -279,40 +290,46 @@ class BasicPriorityHashQueue {
     }
     [[nodiscard]] KeyedItem item(SlotNumber number) const noexcept {
         const auto& [priority, data] = slots_[number];
-        return {data.bytes.key(), data.bytes.type(),  data.bytes.fragments(), priority.due,
-                data.first_push,  priority.sequence, data.pushes,            data.state == State::sealed};
+        return {data.bytes.key(),  data.bytes.type(), data.bytes.fragments(),     priority.due, data.first_push,
+                priority.sequence, data.pushes,       data.state == State::sealed};
     }
 
     [[nodiscard]] Rules rules_for(const PushOptions& options) const {
-        if (options.type.empty() || type_options_.empty()) return queue_rules_.with(options);
         const auto of_type = type_options_.find(options.type);
         return (of_type == type_options_.end() ? queue_rules_ : queue_rules_.with(of_type->second)).with(options);
     }
+    [[nodiscard]] bool queue_rules_apply(const PushOptions& options) const noexcept {
+        return (options.type.empty() || type_options_.empty()) && !options.mode && !options.expiry &&
+               !options.max_wait && !options.max_count && !options.max_bytes;
+    }
 
-    Pushed push(TimePoint now, Hash hash, std::string_view key, std::string_view data, TimePoint due,
-                const PushOptions& options);
-    Pushed open(TimePoint now, Hash hash, SlotNumber old, std::string_view key, std::string_view data, TimePoint due,
-                const PushOptions& options, const Rules& rules);
-    Pushed update(TimePoint now, SlotNumber number, std::string_view data, TimePoint due, const PushOptions& options,
-                  const Rules& rules);
-    void change_data(Slot& slot, std::string_view data, const PushOptions& options, DataMode mode);
+    struct Message {
+        std::string_view key;
+        std::string_view data;
+        TimePoint due;
+        const PushOptions& options;
+    };
+    Pushed push(TimePoint now, Hash hash, SlotNumber number, const Message& message);
+    Pushed open(TimePoint now, Hash hash, SlotNumber old, const Message& message, const Rules& rules);
+    Pushed update(TimePoint now, SlotNumber number, const Message& message, const Rules& rules);
 
     /// The fragments of an item without their lengths.
     [[nodiscard]] static std::size_t data_bytes(const Data& data) noexcept {
-        return data.bytes.fragments_size() - data.bytes.fragments().size() * Fragments::prefix;
+        return data.bytes.fragments().raw().size() - data.bytes.fragments().size() * Fragments::prefix;
     }
-    [[nodiscard]] static bool must_not_take(const Data& data, TimePoint now, std::string_view more, const Rules& rules) {
+    [[nodiscard]] static bool must_open_new(const Data& data, TimePoint now, const Message& message,
+                                            const Rules& rules) {
         if (data.state == State::leaving) return true;
+        if (!rules.capped) return false;
         if (rules.max_wait != Duration::max() && saturating_add(data.first_push, rules.max_wait) <= now) return true;
-        return rules.mode == DataMode::append && rules.max_bytes != std::numeric_limits<std::size_t>::max() &&
-               data_bytes(data) + more.size() > rules.max_bytes;
+        return rules.mode == DataMode::append &&
+               message.data.size() > rules.max_bytes - std::min(data_bytes(data), rules.max_bytes);
     }
     [[nodiscard]] static bool is_full(const Data& data, const Rules& rules) noexcept {
-        if (data.pushes >= rules.max_count) return true;
-        return rules.max_bytes != std::numeric_limits<std::size_t>::max() && data_bytes(data) >= rules.max_bytes;
+        return rules.capped && (data.pushes >= rules.max_count || data_bytes(data) >= rules.max_bytes);
     }
 
-    /// Room in the schedule must be reserved.
+    /// Room in the schedule must be reserved if it moves to before where its entry stands.
     void move(TimePoint now, SlotNumber number, TimePoint due) noexcept {
         Priority& priority = slots_[number].priority;
         priority.sequence = next_sequence_++;
@@ -331,12 +348,12 @@ class BasicPriorityHashQueue {
     }
 
     SlotNumber acquire() {
-        if (first_free_ == no_slot) {
+        if (free_.empty()) {
             slots_.emplace_back();
             return static_cast<SlotNumber>(slots_.size() - 1);
         }
-        const SlotNumber number = std::exchange(first_free_, slots_[first_free_].priority.place);
-        if (first_free_ != no_slot) prefetch_slot(slots_[first_free_]);
+        const auto [number, coming] = free_.pop([&](SlotNumber free) { return slots_[free].priority.place; });
+        if (coming != no_slot) prefetch_slot(slots_[coming]);
         return number;
     }
     void release(SlotNumber number) noexcept {
@@ -344,7 +361,7 @@ class BasicPriorityHashQueue {
         outside_bytes_ -= slot.data.bytes.outside_bytes();
         slot.data.bytes.clear();
         slot.data.state = State::free;
-        slot.priority.place = std::exchange(first_free_, number);
+        free_.push(number, slot.priority.place);
     }
     void erase(SlotNumber number) noexcept {
         const auto& [priority, data] = slots_[number];
@@ -358,7 +375,7 @@ class BasicPriorityHashQueue {
     KeyIndex index_;
     Slots slots_;
 
-    SlotNumber first_free_ = no_slot;
+    FreeSlots free_;
     std::uint64_t next_sequence_ = 0;
     std::size_t outside_bytes_ = 0;
     bool evicting_ = false;

@@ -2,15 +2,17 @@
 
 namespace vigil {
 
+/// `number`: the slot of the key, or none.
 template <class Observer>
-auto BasicPriorityHashQueue<Observer>::push(TimePoint now, Hash hash, std::string_view key, std::string_view data,
-                                            TimePoint due, const PushOptions& options) -> Pushed {
-    const Rules rules = rules_for(options);
-    const SlotNumber number = find_any(hash, key);
-    if (number == no_slot || must_not_take(slots_[number].data, now, data, rules)) {
-        return open(now, hash, number, key, data, due, options, rules);
+auto BasicPriorityHashQueue<Observer>::push(TimePoint now, Hash hash, SlotNumber number, const Message& message)
+    -> Pushed {
+    std::optional<Rules> own_rules;
+    if (!queue_rules_apply(message.options)) own_rules = rules_for(message.options);
+    const Rules& rules = own_rules ? *own_rules : queue_rules_;
+    if (number == no_slot || must_open_new(slots_[number].data, now, message, rules)) {
+        return open(now, hash, number, message, rules);
     }
-    return update(now, number, data, due, options, rules);
+    return update(now, number, message, rules);
 }
 
 template <class Observer>
@@ -29,9 +31,9 @@ std::size_t BasicPriorityHashQueue<Observer>::push(TimePoint now, std::span<cons
             if (number != no_slot) prefetch_slot(slots_[number]);
         }
         for (std::size_t index = 0; index < group.size(); ++index) {
-            const auto& [key, data, due, options] = group[index];
             try {
-                push(now, hashes[index], key, data, due, options);
+                const auto& [key, data, due, options] = group[index];
+                push(now, hashes[index], find_any(hashes[index], key), {key, data, due, options});
             } catch (const std::bad_alloc&) {
                 if (done == 0) throw;
                 return done;
@@ -44,14 +46,13 @@ std::size_t BasicPriorityHashQueue<Observer>::push(TimePoint now, std::span<cons
 
 /// `old`: the item of that key, which has to be sealed, or none.
 template <class Observer>
-auto BasicPriorityHashQueue<Observer>::open(TimePoint now, Hash hash, SlotNumber old, std::string_view key,
-                                            std::string_view data, TimePoint due, const PushOptions& options,
+auto BasicPriorityHashQueue<Observer>::open(TimePoint now, Hash hash, SlotNumber old, const Message& message,
                                             const Rules& rules) -> Pushed {
     schedule_.reserve_more(3);  // the old one moves, the new one comes, and may move
     const SlotNumber number = acquire();
     Slot& slot = slots_[number];
     try {
-        slot.data.bytes.assign(key, options.type, data);
+        slot.data.bytes.assign(message.key, message.options.type, message.data);
         outside_bytes_ += slot.data.bytes.outside_bytes();
         if (old == no_slot) index_.insert(hash, number);
     } catch (...) {
@@ -63,11 +64,11 @@ auto BasicPriorityHashQueue<Observer>::open(TimePoint now, Hash hash, SlotNumber
         index_.replace(hash, old, number);
         seal(now, old);
     }
-    const TimePoint latest = saturating_add(now, rules.max_wait);
+    const TimePoint due = std::min(message.due, saturating_add(now, rules.max_wait));
     slot.data.first_push = now;
     slot.data.pushes = 1;
     slot.data.state = State::open;
-    slot.priority = {std::min(due, latest), next_sequence_++, std::min(due, latest), no_slot, hash};
+    slot.priority = {due, next_sequence_++, due, no_slot, hash};
     schedule_.push(now, owner().entry(number), owner());
     observer_.changed(number, item(number), Change::added);
     if (is_full(slot.data, rules)) {
@@ -79,35 +80,29 @@ auto BasicPriorityHashQueue<Observer>::open(TimePoint now, Hash hash, SlotNumber
 }
 
 template <class Observer>
-auto BasicPriorityHashQueue<Observer>::update(TimePoint now, SlotNumber number, std::string_view data, TimePoint due,
-                                              const PushOptions& options, const Rules& rules) -> Pushed {
-    Slot& slot = slots_[number];
-    const TimePoint old_due = slot.priority.due;
-    const TimePoint latest = saturating_add(slot.data.first_push, rules.max_wait);
-    TimePoint new_due = rules.expiry == Expiry::restart ? due : old_due;
-    if (rules.expiry == Expiry::earliest) new_due = std::min(old_due, due);
-    new_due = std::min(new_due, latest);
+auto BasicPriorityHashQueue<Observer>::update(TimePoint now, SlotNumber number, const Message& message,
+                                              const Rules& rules) -> Pushed {
+    auto& [priority, data] = slots_[number];
+    TimePoint due = rules.expiry == Expiry::restart ? message.due : priority.due;
+    if (rules.expiry == Expiry::earliest) due = std::min(due, message.due);
+    if (rules.capped) due = std::min(due, saturating_add(data.first_push, rules.max_wait));
 
-    schedule_.reserve_more(2);  // it moves, and may be sealed
-    change_data(slot, data, options, rules.mode);
-    if (slot.data.pushes < std::numeric_limits<std::uint32_t>::max()) ++slot.data.pushes;
-    if (rules.expiry == Expiry::restart || new_due != old_due) move(now, number, new_due);
+    if (rules.capped || due < priority.armed) schedule_.reserve_more(2);  // it moves, and may be sealed
+    if (rules.mode != DataMode::keep_first) {
+        const std::size_t before = data.bytes.outside_bytes();
+        if (rules.mode == DataMode::replace) data.bytes.replace(message.options.type, message.data);
+        if (rules.mode == DataMode::append) data.bytes.append(message.options.type, message.data);
+        outside_bytes_ += data.bytes.outside_bytes() - before;
+    }
+    if (data.pushes < std::numeric_limits<std::uint32_t>::max()) ++data.pushes;
+    if (rules.expiry == Expiry::restart || due != priority.due) move(now, number, due);
 
     constexpr Change changes[] = {Change::replaced, Change::appended, Change::moved};
     observer_.changed(number, item(number), changes[static_cast<std::size_t>(rules.mode)]);
-    if (!is_full(slot.data, rules)) return {};
-    index_.erase(slot.priority.hash, number);
+    if (!is_full(data, rules)) return {};
+    index_.erase(priority.hash, number);
     seal(now, number);
     return {.inserted = false, .sealed = true};
-}
-
-template <class Observer>
-void BasicPriorityHashQueue<Observer>::change_data(Slot& slot, std::string_view data, const PushOptions& options,
-                                                   DataMode mode) {
-    const std::size_t before = slot.data.bytes.outside_bytes();
-    if (mode == DataMode::replace) slot.data.bytes.replace(options.type, data);
-    if (mode == DataMode::append) slot.data.bytes.append(options.type, data);
-    outside_bytes_ += slot.data.bytes.outside_bytes() - before;
 }
 
 template <class Observer>
@@ -150,7 +145,8 @@ Evicted BasicPriorityHashQueue<Observer>::evict_due(TimePoint now, std::size_t l
 
 template <class Observer>
 bool BasicPriorityHashQueue<Observer>::forecast_more(Forecast& forecast, std::size_t limit) const {
-    const std::size_t end = forecast.looked_at + std::min(limit, slots_.size() - std::min(forecast.looked_at, slots_.size()));
+    const std::size_t end =
+        forecast.looked_at + std::min(limit, slots_.size() - std::min(forecast.looked_at, slots_.size()));
     for (; forecast.looked_at < end; ++forecast.looked_at) {
         const auto& [priority, data] = slots_[forecast.looked_at];
         if (data.state == State::free) continue;
@@ -200,12 +196,10 @@ bool BasicPriorityHashQueue<Observer>::check() const {
         ++found;
         if (find_any(priority.hash, data.bytes.key()) != number) return false;
     }
-    std::size_t free = 0;
-    for (SlotNumber number = first_free_; number != no_slot; number = slots_[number].priority.place) {
-        if (++free > slots_.size() || slots_[number].data.state != State::free) return false;
-    }
-    return used == schedule_.size() && found == index_.size() && used + free == slots_.size() &&
-           outside == outside_bytes_;
+    const bool free_are_free = free_.check([&](SlotNumber number) { return slots_[number].priority.place; },
+                                           [&](SlotNumber number) { return slots_[number].data.state == State::free; });
+    return used == schedule_.size() && found == index_.size() && used + free_.size() == slots_.size() &&
+           free_are_free && outside == outside_bytes_;
 }
 
 }  // namespace vigil

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <utility>
+#include <vigil/core/prefetch.hpp>
 #include <vigil/core/time.hpp>
 #include <vigil/queue/paged_array.hpp>
 #include <vigil/queue/schedule.hpp>
@@ -139,7 +140,7 @@ class TimerSet {
             records[slot].place = static_cast<std::uint32_t>(place);
         }
         [[nodiscard]] Schedule::Place place(Slot slot) const noexcept { return Schedule::Place{records[slot].place}; }
-        void prefetch(Slot slot) const noexcept { __builtin_prefetch(&records[slot], 1); }
+        void prefetch(Slot slot) const noexcept { vigil::prefetch(&records[slot]); }
     };
     template <class AnyRecords>
     Owner(AnyRecords&) -> Owner<AnyRecords>;
