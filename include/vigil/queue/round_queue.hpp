@@ -16,37 +16,10 @@
 #include <vigil/queue/key_index.hpp>
 #include <vigil/queue/observer.hpp>
 #include <vigil/queue/paged_array.hpp>
+#include <vigil/queue/round_item.hpp>
 #include <vigil/queue/slot_list.hpp>
 
 namespace vigil {
-
-struct RoundQueueOptions {
-    Delay dequeue_period = Duration::zero();  ///< from one handing out of an item to its next, at least
-    Delay ttl = Delay::longest;               ///< from the creation of an item to its end; the longest is for ever
-    std::optional<std::uint64_t> hash_seed = std::nullopt;  ///< a random one if not given
-};
-
-/// An item of a RoundQueue as a journal holds it.
-template <class T>
-struct RoundItem {
-    std::string id;
-    T value{};
-    TimePoint created{};
-    std::optional<TimePoint> last_taken = std::nullopt;  ///< none: it is new
-    std::uint64_t times_taken = 0;
-    std::uint64_t sequence = 0;  ///< of its last put or taking, among all of the queue; tells equal times apart
-};
-
-/// An item in a RoundQueue; valid until the queue is changed.
-template <class T>
-struct RoundView {
-    std::string_view id;
-    const T& value;
-    TimePoint created;
-    std::optional<TimePoint> last_taken;
-    std::uint64_t times_taken;
-    std::uint64_t sequence;
-};
 
 /// Items that are handed out again and again, each time the one that has waited longest: new ones first, in their
 /// order, then the least recently taken one, none more often than a period. An item stays until it is removed or its
@@ -56,7 +29,8 @@ struct RoundView {
 /// put or last taken, sequence), and all by creation, unless restored ones are still to be put in order; no item is of
 /// a time that was not seen, nor of a sequence to come; a slot is in use or on the free list; bytes() counts every id.
 /// All calls are O(1), clean() for each item that it removes. put() and restore() leave the queue as it was if memory
-/// runs out; nothing else throws. Some 90 bytes each beyond the value. Movable. Memory is kept for new items.
+/// runs out; nothing else throws. About 105 bytes each beyond the value and a long id. Movable. Memory is kept for new
+/// items.
 template <class T, class Observer = NoObserver>
 class RoundQueue {
     static_assert(std::is_nothrow_default_constructible_v<T>, "a free slot holds a T{}, which should own nothing");
@@ -70,7 +44,7 @@ class RoundQueue {
     explicit RoundQueue(const RoundQueueOptions& options = {}, Observer observer = {})
         : period_(options.dequeue_period.value()),
           ttl_(options.ttl.value()),
-          hash_seed_(options.hash_seed ? *options.hash_seed : random_seed()),
+          hash_seed_(options.hash_seed),
           observer_(std::move(observer)) {}
     /// `other` becomes an empty queue with the same options.
     RoundQueue(RoundQueue&& other) noexcept
@@ -229,7 +203,7 @@ class RoundQueue {
    private:
     static constexpr Slot no_slot = KeyIndex::no_slot;
 
-    // What take() needs comes first: for a T as large as a string it is one cache line, and the rest is another.
+    // What take() changes comes first, in one cache line or two.
     struct Record {
         SlotLinks order;  // in the new ones, the taken ones or the free list
         SlotLinks age;
@@ -238,7 +212,7 @@ class RoundQueue {
         std::uint64_t sequence = 0;
         std::uint64_t times_taken = 0;
         KeyIndex::Hash hash = 0;
-        Slot follower = 0;  // was placed some turns after it, so it is probably taken as many after it
+        Slot follower = 0;  // was placed some turns later, so it is probably taken as many turns later
         std::string id;
         T value{};
     };
@@ -265,7 +239,7 @@ class RoundQueue {
         return ttl_ != Delay::longest && saturating_add(record.created, ttl_) <= latest_;
     }
 
-    /// Nothing is before nothing, so the first one of a list is in order.
+    /// False if there is no other.
     [[nodiscard]] bool is_before(Slot slot, Slot other) const noexcept {
         if (other == no_slot) return false;
         const Record &left = records_[slot], &right = records_[other];
@@ -351,8 +325,8 @@ class RoundQueue {
     TimePoint latest_ = TimePoint::min();
     std::uint64_t next_sequence_ = 0;
     bool in_order_ = true;
-    // The slots that were placed last; 0 for none, a slot that is always there. A list alone shows a record too late to
-    // fetch it in time: what follows eight turns later is noted when it is placed.
+    // The slots that were placed last, or 0, which is always a slot. A list shows its next record too late to fetch it
+    // in time; so each record notes the one that was placed eight turns after it.
     std::array<Slot, 8> recent_{};
     [[no_unique_address]] Observer observer_;
 };

@@ -91,6 +91,10 @@ class TimerSet {
     }
     [[nodiscard]] T remove(const Head& head) noexcept { return remove_slot(static_cast<Slot>(head.handle)); }
 
+    /// Makes the handle of a value stale until it is given back.
+    void lend(const Head& head) noexcept { ++slots_[static_cast<Slot>(head.handle)].generation; }
+    void give_back(const Head& head) noexcept { --slots_[static_cast<Slot>(head.handle)].generation; }
+
     /// Moves a pending value to a new due, behind those that are there already. False if it is no longer pending.
     bool reschedule(Handle handle, TimePoint now, TimePoint due) {
         const auto slot = slot_of(handle);
