@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <utility>
 #include <vigil/core/time.hpp>
@@ -56,8 +55,7 @@ class DelayedQueue {
 
     /// The value that will move next; valid until the queue is changed.
     [[nodiscard]] std::optional<DueValue<T>> peek() {
-        std::size_t unlimited = std::numeric_limits<std::size_t>::max();
-        const auto head = values_.head(TimePoint::max(), unlimited);
+        const auto head = values_.earliest();
         if (!head) return std::nullopt;
         return DueValue<T>{head->due, head->value};
     }

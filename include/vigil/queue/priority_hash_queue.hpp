@@ -153,14 +153,12 @@ class BasicPriorityHashQueue {
 
     /// When there may be something to evict: early perhaps, late never.
     [[nodiscard]] std::optional<TimePoint> next_due() const noexcept { return schedule_.next_due(); }
-    /// The item that comes next, exactly. Costs what lies in the heap and the first buckets.
+    /// The item that comes next, exactly. O(1) if it is in the heap already; else it costs what lies in the first
+    /// buckets.
     [[nodiscard]] std::optional<KeyedItem> earliest() const {
-        std::optional<KeyedItem> found;
-        each_by_due([&](const KeyedItem& first) {
-            found = first;
-            return false;
-        });
-        return found;
+        const auto first = schedule_.earliest(owner());
+        if (!first) return std::nullopt;
+        return item(first->slot);
     }
 
     /// Calls `visit(const KeyedItem&)` for the items in the order in which they fall due, until it returns false. It

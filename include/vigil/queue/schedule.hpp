@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vigil/core/time.hpp>
 #include <vigil/queue/heap.hpp>
 #include <vigil/queue/parking_ring.hpp>
@@ -119,6 +120,23 @@ class Schedule {
         }
     }
 
+    /// The earliest entry, due or not. O(1) if the top of a heap is it; else it costs what each_by_due() says.
+    template <class Owner>
+    [[nodiscard]] std::optional<Entry> earliest(const Owner& owner) const {
+        std::optional<Entry> found;
+        const MinHeap<Entry>* heap = first_heap();
+        if (heap != nullptr && owner.entry(heap->top().slot).sequence == heap->top().sequence &&
+            !first_until(milliseconds_, heap->top().due) && !first_until(seconds_, heap->top().due)) {
+            found = heap->top();
+        } else {
+            each_by_due(owner, [&](const Entry& first) {
+                found = first;
+                return false;
+            });
+        }
+        return found;
+    }
+
     /// Calls `visit(entry)` in order of (due, sequence), until it returns false. Costs what lies in the heaps and in
     /// the buckets up to there.
     template <class Owner, class Visit>
@@ -196,9 +214,12 @@ class Schedule {
     }
 
     /// The heap with the earliest entry, or null.
-    MinHeap<Entry>* first_heap() noexcept {
+    [[nodiscard]] const MinHeap<Entry>* first_heap() const noexcept {
         if (far_.empty()) return near_.empty() ? nullptr : &near_;
         return near_.empty() || far_.top() < near_.top() ? &far_ : &near_;
+    }
+    [[nodiscard]] MinHeap<Entry>* first_heap() noexcept {
+        return const_cast<MinHeap<Entry>*>(std::as_const(*this).first_heap());
     }
 
     template <class Owner>

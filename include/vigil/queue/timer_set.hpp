@@ -61,6 +61,13 @@ class TimerSet {
         return Head{first->due, first->sequence, handle_of(first->slot), slots_[first->slot].value};
     }
 
+    /// The earliest value, due or not; see Schedule::earliest().
+    [[nodiscard]] std::optional<Head> earliest() {
+        const auto first = schedule_.earliest(Owner{slots_});
+        if (!first) return std::nullopt;
+        return Head{first->due, first->sequence, handle_of(first->slot), slots_[first->slot].value};
+    }
+
     Handle add(TimePoint now, TimePoint due, T&& value) {
         const Slot slot = acquire_slot();
         Record& record = slots_[slot];
