@@ -3,12 +3,37 @@
 /// Everything of the library `vigil`.
 
 #include <vigil/core/function.hpp>
+#include <vigil/core/hash.hpp>
+#include <vigil/core/prefetch.hpp>
 #include <vigil/core/time.hpp>
 #include <vigil/core/version.hpp>
 #include <vigil/loop/async.hpp>
+#include <vigil/loop/bound.hpp>
+#include <vigil/loop/delayed_queue.hpp>
+#include <vigil/loop/driver.hpp>
+#include <vigil/loop/keyed_queue.hpp>
 #include <vigil/loop/loop.hpp>
+#include <vigil/loop/round_queue.hpp>
+#include <vigil/loop/sinks.hpp>
+#include <vigil/loop/slot_ring.hpp>
+#include <vigil/queue/delayed_queue.hpp>
+#include <vigil/queue/due_value.hpp>
+#include <vigil/queue/free_slots.hpp>
 #include <vigil/queue/heap.hpp>
+#include <vigil/queue/key_index.hpp>
+#include <vigil/queue/keyed_data.hpp>
+#include <vigil/queue/keyed_item.hpp>
+#include <vigil/queue/observer.hpp>
+#include <vigil/queue/occupancy.hpp>
 #include <vigil/queue/paged_array.hpp>
 #include <vigil/queue/parking_ring.hpp>
+#include <vigil/queue/priority_hash_queue.hpp>
+#include <vigil/queue/round_item.hpp>
+#include <vigil/queue/round_queue.hpp>
 #include <vigil/queue/schedule.hpp>
+#include <vigil/queue/slot_list.hpp>
+#include <vigil/queue/slot_lists.hpp>
+#include <vigil/queue/slot_ring.hpp>
+#include <vigil/queue/sorted_runs.hpp>
+#include <vigil/queue/timed_queue.hpp>
 #include <vigil/queue/timer_set.hpp>

@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <utility>
 #include <vigil/loop/async.hpp>
+#include <vigil/loop/driver.hpp>
 
 #include "loop/loop_impl.hpp"
 
@@ -63,6 +64,7 @@ void Loop::post(Function<void()> callback) { impl_->posts->add(not_empty(callbac
 Poster Loop::poster() const { return Poster(impl_->posts); }
 
 TimePoint Loop::now() const { return impl_->now(); }
+TimePoint Loop::due_after(Delay delay) const { return impl_->due_after(impl_->now(), delay.value()); }
 void Loop::advance(Delay by) { impl_->advance(by.value()); }
 
 void Loop::on_error(Function<void(std::exception_ptr)> handler) { impl_->callbacks.on_error(std::move(handler)); }
@@ -74,5 +76,10 @@ SpawnId Loop::spawn(Async<void> coroutine) {
     return id;
 }
 bool Loop::cancel_spawn(SpawnId coroutine) { return impl_->spawned.cancel(coroutine); }
+
+Driver& Loop::driver() {
+    if (!driver_) driver_ = std::make_unique<Driver>(*this);
+    return *driver_;
+}
 
 }  // namespace vigil

@@ -15,7 +15,7 @@ constexpr std::size_t timers_between_looks_at_the_clock = 4;
 
 constexpr int turns_at_one_instant = 100'000;
 
-TimePoint due_after(TimePoint due, Duration interval, TimePoint now) noexcept {
+TimePoint next_round(TimePoint due, Duration interval, TimePoint now) noexcept {
     if (interval == Duration::zero()) return now;
     const auto rounds = now < due ? 1 : (now - due) / interval + 1;
     return saturating_add(due, interval * rounds);
@@ -84,11 +84,14 @@ TimePoint Loop::Impl::now() const noexcept {
     return TimePoint{std::chrono::floor<Duration>(std::chrono::steady_clock::now().time_since_epoch())};
 }
 
+/// now() is rounded down: one microsecond more keeps what waits for it from being early.
+TimePoint Loop::Impl::due_after(TimePoint now, Duration delay) const noexcept {
+    return saturating_add(now, virtual_mode_ ? delay : delay + Duration{1});
+}
+
 TimerId Loop::Impl::add_timer(Duration delay, Timer&& timer) {
-    // now() is rounded down: one microsecond more keeps the timer from being early.
-    const bool may_be_early = !virtual_mode_ && delay > Duration::zero();
     const TimePoint at = now();
-    const TimePoint due = saturating_add(at, may_be_early ? delay + Duration{1} : delay);
+    const TimePoint due = delay > Duration::zero() ? due_after(at, delay) : at;
     const auto handle = timers_.add(at, due, std::move(timer));
     if (due < armed_for_ || virtual_mode_) arm();
     return TimerId{static_cast<std::uint64_t>(handle)};
@@ -194,7 +197,7 @@ void Loop::Impl::run_timer(const TimerSet<Timer>::Head& head, TimePoint turn_now
         callbacks.call(timer.callback);
     } else {
         auto callback = std::move(head.value.callback);
-        timers_.reschedule(head.handle, turn_now, due_after(head.due, head.value.interval, turn_now));
+        timers_.reschedule(head.handle, turn_now, next_round(head.due, head.value.interval, turn_now));
         callbacks.call(callback);
         if (Timer* still_there = timers_.find(head.handle)) still_there->callback = std::move(callback);
     }

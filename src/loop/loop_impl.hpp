@@ -39,6 +39,7 @@ struct Loop::Impl {
     ~Impl();
 
     [[nodiscard]] TimePoint now() const noexcept;
+    [[nodiscard]] TimePoint due_after(TimePoint now, Duration delay) const noexcept;
     TimerId add_timer(Duration delay, Timer&& timer);
     bool cancel_timer(TimerId timer) noexcept;
     void future_tick(Function<void()>&& callback);

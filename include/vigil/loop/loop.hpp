@@ -23,6 +23,7 @@ enum class VirtualTime {
     automatic,  ///< run() jumps to the next due when nothing else is left to do
 };
 
+class Driver;
 class Posts;
 class Sleep;
 template <class T>
@@ -120,6 +121,8 @@ class Loop {
 
     /// The monotonic clock, read at the call; or the virtual time.
     [[nodiscard]] TimePoint now() const;
+    /// `delay` from now: once now() has reached this, all of the delay has passed. (now() is rounded down.)
+    [[nodiscard]] TimePoint due_after(Delay delay) const;
 
     /// Virtual time only: moves it on, stopping at each due and running what is due there, with its ticks, before it
     /// goes on. Ticks or timers without delay that go on for ever at one instant are a std::logic_error.
@@ -138,11 +141,16 @@ class Loop {
     /// coroutine that cancels itself goes on to its next co_await.
     bool cancel_spawn(SpawnId coroutine);
 
+    /// Hands what is due in queues to their sinks: see vigil/loop/driver.hpp. All queues of a
+    /// loop share one, and its budget.
+    [[nodiscard]] Driver& driver();
+
    private:
     struct Impl;
     explicit Loop(std::unique_ptr<Impl> impl);
 
     std::unique_ptr<Impl> impl_;
+    std::unique_ptr<Driver> driver_;  // made when it is first needed
 };
 
 }  // namespace vigil
