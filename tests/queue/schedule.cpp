@@ -84,8 +84,7 @@ class CheckedSchedule {
     }
 
     void remove(Slot slot) {
-        const auto& item = owner_.items[slot];
-        schedule.remove(item.place, item.armed, owner_);
+        schedule.remove(slot, owner_);
         forget(slot);
     }
 

@@ -41,6 +41,8 @@ class KeyedData {
         const std::size_t last = key.size() - 8;
         return eight(own) == eight(key.data()) && eight(own + last) == eight(key.data() + last);
     }
+    /// The fragments without their lengths.
+    [[nodiscard]] std::size_t data_size() const noexcept { return fragments_size_ - fragments_ * Fragments::prefix; }
     [[nodiscard]] std::size_t outside_bytes() const noexcept { return outside_ ? block().capacity : 0; }
 
     void assign(std::string_view key, std::string_view type, std::string_view fragment) {
@@ -48,7 +50,7 @@ class KeyedData {
         make_room(key.size() + type.size() + Fragments::prefix + fragment.size());
         put_key(key);
         put_type(type);
-        fragments_size_ = 0;
+        fragments_size_ = fragments_ = 0;
         put_fragment(fragment);
     }
     void assign(std::string_view key, std::string_view type, Fragments fragments) {
@@ -57,6 +59,7 @@ class KeyedData {
         put_key(key);
         put_type(type);
         fragments_size_ = static_cast<std::uint32_t>(fragments.raw().size());
+        fragments_ = static_cast<std::uint32_t>(fragments.size());
         copy(bytes() + key_size_ + type_size_, fragments.raw());
     }
 
@@ -73,6 +76,7 @@ class KeyedData {
         type_size_ = static_cast<std::uint16_t>(type.size());
         put_fragment_at(own + type_end, fragment);
         fragments_size_ = static_cast<std::uint32_t>(end - type_end);
+        fragments_ = 1;
     }
     void append(std::string_view type, std::string_view fragment) {
         if (lies_in(bytes(), capacity(), type) || lies_in(bytes(), capacity(), fragment)) {
@@ -92,11 +96,11 @@ class KeyedData {
     void clear() noexcept {
         if (outside_) ::operator delete(block().bytes);
         outside_ = false;
-        key_size_ = fragments_size_ = type_size_ = 0;
+        key_size_ = fragments_size_ = fragments_ = type_size_ = 0;
     }
 
    private:
-    static constexpr std::size_t inside_bytes = 69;
+    static constexpr std::size_t inside_bytes = 65;
     struct Block {
         char* bytes;
         std::size_t capacity;
@@ -144,6 +148,7 @@ class KeyedData {
     void put_fragment(std::string_view fragment) noexcept {
         put_fragment_at(bytes() + key_size_ + type_size_ + fragments_size_, fragment);
         fragments_size_ += static_cast<std::uint32_t>(Fragments::prefix + fragment.size());
+        ++fragments_;
     }
     static void put_fragment_at(char* at, std::string_view fragment) noexcept {
         const auto length = static_cast<std::uint32_t>(fragment.size());
@@ -153,6 +158,7 @@ class KeyedData {
 
     std::uint32_t key_size_ = 0;
     std::uint32_t fragments_size_ = 0;
+    std::uint32_t fragments_ = 0;
     std::uint16_t type_size_ = 0;
     bool outside_ = false;
     char inside_[inside_bytes];

@@ -59,17 +59,10 @@ class BasicPriorityHashQueue {
         : observer_(std::move(observer)), hash_seed_(hash_seed) {}
     BasicPriorityHashQueue(BasicPriorityHashQueue&& other) noexcept
         : observer_(std::move(other.observer_)), hash_seed_(other.hash_seed_) {
-        *this = std::move(other);
+        swap_contents(other);
     }
     BasicPriorityHashQueue& operator=(BasicPriorityHashQueue&& other) noexcept {
-        std::swap(schedule_, other.schedule_);
-        std::swap(index_, other.index_);
-        std::swap(slots_, other.slots_);
-        std::swap(free_, other.free_);
-        std::swap(next_sequence_, other.next_sequence_);
-        std::swap(outside_bytes_, other.outside_bytes_);
-        std::swap(queue_rules_, other.queue_rules_);
-        std::swap(type_options_, other.type_options_);
+        swap_contents(other);
         std::swap(observer_, other.observer_);
         std::swap(hash_seed_, other.hash_seed_);
         return *this;
@@ -311,20 +304,19 @@ class BasicPriorityHashQueue {
     Pushed open(TimePoint now, Hash hash, SlotNumber old, const Message& message, const Rules& rules);
     Pushed update(TimePoint now, SlotNumber number, const Message& message, const Rules& rules);
 
-    /// The fragments of an item without their lengths.
-    [[nodiscard]] static std::size_t data_bytes(const Data& data) noexcept {
-        return data.bytes.fragments().raw().size() - data.bytes.fragments().size() * Fragments::prefix;
+    [[nodiscard]] static TimePoint latest_due(TimePoint first_push, const Rules& rules) noexcept {
+        return rules.max_wait == Duration::max() ? TimePoint::max() : saturating_add(first_push, rules.max_wait);
     }
     [[nodiscard]] static bool must_open_new(const Data& data, TimePoint now, const Message& message,
                                             const Rules& rules) {
         if (data.state == State::leaving) return true;
         if (!rules.capped) return false;
-        if (rules.max_wait != Duration::max() && saturating_add(data.first_push, rules.max_wait) <= now) return true;
+        if (rules.max_wait != Duration::max() && latest_due(data.first_push, rules) <= now) return true;
         return rules.mode == DataMode::append &&
-               message.data.size() > rules.max_bytes - std::min(data_bytes(data), rules.max_bytes);
+               message.data.size() > rules.max_bytes - std::min(data.bytes.data_size(), rules.max_bytes);
     }
     [[nodiscard]] static bool is_full(const Data& data, const Rules& rules) noexcept {
-        return rules.capped && (data.pushes >= rules.max_count || data_bytes(data) >= rules.max_bytes);
+        return rules.capped && (data.pushes >= rules.max_count || data.bytes.data_size() >= rules.max_bytes);
     }
 
     /// Room in the schedule must be reserved if it moves to before where its entry stands.
@@ -333,7 +325,7 @@ class BasicPriorityHashQueue {
         priority.sequence = next_sequence_++;
         priority.due = due;
         if (due >= priority.armed) return;
-        schedule_.remove(Schedule::Place{priority.place}, priority.armed, owner());
+        schedule_.remove(number, owner());
         priority.armed = due;
         schedule_.push(now, owner().entry(number), owner());
     }
@@ -341,7 +333,7 @@ class BasicPriorityHashQueue {
     void seal(TimePoint now, SlotNumber number) noexcept {
         Slot& slot = slots_[number];
         slot.data.state = State::sealed;
-        move(now, number, std::min(slot.priority.due, now));
+        if (slot.priority.due > now) move(now, number, now);
         observer_.changed(number, item(number), Change::sealed);
     }
 
@@ -363,10 +355,21 @@ class BasicPriorityHashQueue {
     }
     void erase(SlotNumber number) noexcept {
         const auto& [priority, data] = slots_[number];
-        schedule_.remove(Schedule::Place{priority.place}, priority.armed, owner());
+        schedule_.remove(number, owner());
         if (data.state != State::sealed) index_.erase(priority.hash, number);
         release(number);
         observer_.removed(number);
+    }
+
+    void swap_contents(BasicPriorityHashQueue& other) noexcept {
+        std::swap(schedule_, other.schedule_);
+        std::swap(index_, other.index_);
+        std::swap(slots_, other.slots_);
+        std::swap(free_, other.free_);
+        std::swap(next_sequence_, other.next_sequence_);
+        std::swap(outside_bytes_, other.outside_bytes_);
+        std::swap(queue_rules_, other.queue_rules_);
+        std::swap(type_options_, other.type_options_);
     }
 
     Schedule schedule_;

@@ -64,7 +64,7 @@ auto BasicPriorityHashQueue<Observer>::open(TimePoint now, Hash hash, SlotNumber
         index_.replace(hash, old, number);
         seal(now, old);
     }
-    const TimePoint due = std::min(message.due, saturating_add(now, rules.max_wait));
+    const TimePoint due = std::min(message.due, latest_due(now, rules));
     slot.data.first_push = now;
     slot.data.pushes = 1;
     slot.data.state = State::open;
@@ -85,7 +85,7 @@ auto BasicPriorityHashQueue<Observer>::update(TimePoint now, SlotNumber number, 
     auto& [priority, data] = slots_[number];
     TimePoint due = rules.expiry == Expiry::restart ? message.due : priority.due;
     if (rules.expiry == Expiry::earliest) due = std::min(due, message.due);
-    if (rules.capped) due = std::min(due, saturating_add(data.first_push, rules.max_wait));
+    if (rules.capped) due = std::min(due, latest_due(data.first_push, rules));
 
     if (rules.capped || due < priority.armed) schedule_.reserve_more(2);  // it moves, and may be sealed
     if (rules.mode != DataMode::keep_first) {
@@ -150,9 +150,11 @@ bool BasicPriorityHashQueue<Observer>::forecast_more(Forecast& forecast, std::si
     for (; forecast.looked_at < end; ++forecast.looked_at) {
         const auto& [priority, data] = slots_[forecast.looked_at];
         if (data.state == State::free) continue;
-        const auto bucket = priority.due <= forecast.start
-                                ? 0
-                                : static_cast<std::size_t>((priority.due - forecast.start) / forecast.bucket);
+        // In unsigned numbers: from one end of time to the other is more than a Duration holds.
+        const auto since = static_cast<std::uint64_t>(priority.due.time_since_epoch().count()) -
+                           static_cast<std::uint64_t>(forecast.start.time_since_epoch().count());
+        const auto bucket =
+            priority.due <= forecast.start ? 0 : since / static_cast<std::uint64_t>(forecast.bucket.count());
         ++(bucket < forecast.counts.size() ? forecast.counts[bucket] : forecast.later);
     }
     return forecast.looked_at < slots_.size();

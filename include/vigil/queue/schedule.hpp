@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <vigil/core/time.hpp>
 #include <vigil/queue/heap.hpp>
@@ -24,7 +25,7 @@ namespace vigil {
 ///     TimePoint armed(Slot) const;              the due that it was pushed or re-armed with, not later than that
 ///     void rearmed(Slot);                       it has been put where it belongs: armed() is the due of entry() now
 ///     void moved(Slot, Schedule::Place);        keeps where it now is
-///     Schedule::Place place(Slot) const;        gives that (for check())
+///     Schedule::Place place(Slot) const;        gives that
 ///     void prefetch(Slot) const;                entry() and moved() will be called soon
 ///
 /// Invariants: there is one entry for each slot; the two heaps are in order, the rings hold only what they cover; the
@@ -70,7 +71,7 @@ class Schedule {
     /// After this the next `count` calls of push() cannot fail, whatever is removed in between.
     void reserve_more(std::size_t count) {
         near_.reserve_more(count);
-        if (size() + count <= worth_parking) return;
+        if (milliseconds_.empty() && size() + count <= worth_parking) return;
         milliseconds_.reserve_more(count);
         seconds_.reserve_more(count);
         far_.reserve_more(count);
@@ -85,18 +86,18 @@ class Schedule {
         insert(entry, owner);
     }
 
-    /// Removes the entry at `where`, which was armed with `due`.
     template <class Owner>
-    void remove(Place where, TimePoint due, Owner&& owner) noexcept {
+    void remove(Slot slot, Owner&& owner) noexcept {
+        const Place where = owner.place(slot);
         switch (area_of(where)) {
             case Area::near:
                 return near_.remove(index_of(where), in(Area::near, owner));
             case Area::far:
                 return far_.remove(index_of(where), in(Area::far, owner));
             case Area::milliseconds:
-                return milliseconds_.remove(index_of(where), due, in_ring(Area::milliseconds, owner));
+                return milliseconds_.remove(index_of(where), owner.armed(slot), in_ring(Area::milliseconds, owner));
             case Area::seconds:
-                return seconds_.remove(index_of(where), due, in_ring(Area::seconds, owner));
+                return seconds_.remove(index_of(where), owner.armed(slot), in_ring(Area::seconds, owner));
         }
     }
 
@@ -276,25 +277,25 @@ class Schedule {
     template <class Ring, class Owner>
     bool open(Ring& ring, typename Ring::BucketNumber bucket, std::size_t& limit, Owner& owner) {
         ring.begin_at(bucket);
+        const auto last_to_heap = std::is_same_v<Ring, MillisecondRing> ? bucket : milliseconds_.first() - 1;
         while (limit > 0) {
             const auto batch = ring.batch_of(bucket);
-            if (batch.count == 0) {
-                ring.begin_at(bucket + 1);
-                return true;
-            }
             for (const Slot slot : batch) owner.prefetch(slot);
             reserve_for(batch, owner);
             ring.take_from(bucket);
+            const bool is_empty = ring.batch_of(bucket).count == 0;
+            if (is_empty) ring.begin_at(bucket + 1);
             for (const Slot slot : batch) {
                 const Entry entry = owner.entry(slot);
                 owner.rearmed(slot);
-                if (milliseconds_.bucket_of(entry.due) == milliseconds_.first()) {
+                if (milliseconds_.bucket_of(entry.due) <= last_to_heap) {
                     near_.push(entry, in(Area::near, owner));
                 } else {
                     insert(entry, owner);
                 }
             }
             limit -= std::min<std::size_t>(limit, batch.count);
+            if (is_empty) return true;
         }
         return false;
     }

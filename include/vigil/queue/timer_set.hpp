@@ -108,7 +108,7 @@ class TimerSet {
         if (!slot) return false;
         schedule_.reserve_more(1);
         Record& record = slots_[*slot];
-        schedule_.remove(Schedule::Place{record.place}, record.due, Owner{slots_});
+        schedule_.remove(*slot, Owner{slots_});
         record.due = due;
         record.sequence = next_sequence_++;
         schedule_.push(now, record.entry(*slot), Owner{slots_});
@@ -165,7 +165,7 @@ class TimerSet {
 
     T remove_slot(Slot slot) noexcept {
         Record& record = slots_[slot];
-        schedule_.remove(Schedule::Place{record.place}, record.due, Owner{slots_});
+        schedule_.remove(slot, Owner{slots_});
         T value(std::move(record.value));
         free_slot(slot);
         return value;
