@@ -1,6 +1,7 @@
 #pragma once
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -33,6 +34,16 @@ inline double median(std::vector<double> values) {
     return *middle;
 }
 
+/// Resident memory of this process in bytes.
+inline double resident_bytes() {
+    long pages = 0;
+    if (std::FILE* file = std::fopen("/proc/self/statm", "r")) {
+        if (std::fscanf(file, "%*s %ld", &pages) != 1) pages = 0;
+        std::fclose(file);
+    }
+    return static_cast<double>(pages) * static_cast<double>(sysconf(_SC_PAGESIZE));
+}
+
 /// Ends the program if a benchmark did not do what it claims to measure.
 inline void verify(bool true_or_worthless, std::string_view claim) {
     if (true_or_worthless) return;
@@ -53,6 +64,11 @@ class Arguments {
             return std::max(1L, std::atol(argv_[index + 1].data()));
         }
         return otherwise;
+    }
+    /// Whether `--name` is there, without a value. To be asked before get().
+    bool flag(std::string_view name) {
+        usage_ += " [" + std::string(name) + "]";
+        return std::erase(argv_, name) > 0;
     }
     void done() const {
         if (used_ * 2 == argv_.size()) return;

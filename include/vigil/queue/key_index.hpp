@@ -216,7 +216,7 @@ class KeyIndex {
         directory_.push_back(0);
     }
 
-    /// Splits the segment of `hash` by the first bit that its hashes do not all have in common.
+    /// Splits the segment of `hash` by the next bit. It may be that all of them go to one side.
     void split(Hash hash) {
         if (segment_of(hash).depth == depth_) double_directory();
         auto upper = std::make_unique<Groups>();
@@ -244,7 +244,8 @@ class KeyIndex {
     }
 
     void double_directory() {
-        if (depth_ == hash_bits - home_bits) throw std::length_error("KeyIndex: too many keys with one hash");
+        // Hashes that are any good never make it so sparse.
+        if (directory_.size() > 64 * segments_.size()) throw std::length_error("KeyIndex: too many keys with one hash");
         std::vector<SegmentNumber> doubled(directory_.size() * 2);
         for (std::size_t prefix = 0; prefix < doubled.size(); ++prefix) doubled[prefix] = directory_[prefix / 2];
         directory_ = std::move(doubled);

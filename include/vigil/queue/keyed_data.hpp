@@ -64,20 +64,32 @@ class KeyedData {
     }
 
     void replace(std::string_view type, std::string_view fragment) {
-        char* const own = bytes();
-        const std::size_t room = capacity();
+        if (try_replace(type, fragment)) return;
+        if (lies_in(bytes(), capacity(), type) || lies_in(bytes(), capacity(), fragment)) {
+            return replace(std::string(type), std::string(fragment));
+        }
+        check_sizes(key(), type, fragment, Fragments::prefix);
+        make_room(key_size_ + type.size() + Fragments::prefix + fragment.size());
+        put_type(type);
+        fragments_size_ = fragments_ = 0;
+        put_fragment(fragment);
+    }
+    /// The same, if it takes no more than copying: nothing to allocate, nothing that overlaps.
+    bool try_replace(std::string_view type, std::string_view fragment) noexcept {
         const std::size_t type_end = key_size_ + type.size();
         const std::size_t end = type_end + Fragments::prefix + fragment.size();
-        if (end > room || type.size() > longest_type || lies_in(own, room, fragment) || lies_in(own, room, type))
-            [[unlikely]] {
-            return assign(std::string(key()), std::string(type), std::string(fragment));
+        if (outside_ || end > inside_bytes || lies_in(inside_, inside_bytes, fragment)) return false;
+        if (!type.empty()) {
+            if (lies_in(inside_, inside_bytes, type)) return false;
+            std::memcpy(inside_ + key_size_, type.data(), type.size());
         }
-        copy(own + key_size_, type);
         type_size_ = static_cast<std::uint16_t>(type.size());
-        put_fragment_at(own + type_end, fragment);
-        fragments_size_ = static_cast<std::uint32_t>(end - type_end);
+        put_fragment_at(inside_ + type_end, fragment);
+        fragments_size_ = static_cast<std::uint32_t>(Fragments::prefix + fragment.size());
         fragments_ = 1;
+        return true;
     }
+
     void append(std::string_view type, std::string_view fragment) {
         if (lies_in(bytes(), capacity(), type) || lies_in(bytes(), capacity(), fragment)) {
             return append(std::string(type), std::string(fragment));

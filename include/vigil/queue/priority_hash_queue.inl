@@ -6,9 +6,13 @@ namespace vigil {
 template <class Observer>
 auto BasicPriorityHashQueue<Observer>::push(TimePoint now, Hash hash, SlotNumber number, const Message& message)
     -> Pushed {
-    std::optional<Rules> own_rules;
-    if (!queue_rules_apply(message.options)) own_rules = rules_for(message.options);
-    const Rules& rules = own_rules ? *own_rules : queue_rules_;
+    if (queue_rules_apply(message.options)) return push(now, hash, number, message, queue_rules_);
+    return push(now, hash, number, message, rules_for(message.options));
+}
+
+template <class Observer>
+auto BasicPriorityHashQueue<Observer>::push(TimePoint now, Hash hash, SlotNumber number, const Message& message,
+                                            const Rules& rules) -> Pushed {
     if (number == no_slot || must_open_new(slots_[number].data, now, message, rules)) {
         return open(now, hash, number, message, rules);
     }
@@ -33,7 +37,10 @@ std::size_t BasicPriorityHashQueue<Observer>::push(TimePoint now, std::span<cons
         for (std::size_t index = 0; index < group.size(); ++index) {
             try {
                 const auto& [key, data, due, options] = group[index];
-                push(now, hashes[index], find_any(hashes[index], key), {key, data, due, options});
+                const SlotNumber number = find_any(hashes[index], key);
+                if (number == no_slot || !update_in_place(number, data, due, options)) {
+                    push(now, hashes[index], number, {key, data, due, options});
+                }
             } catch (const std::bad_alloc&) {
                 if (done == 0) throw;
                 return done;
@@ -94,7 +101,7 @@ auto BasicPriorityHashQueue<Observer>::update(TimePoint now, SlotNumber number, 
         if (rules.mode == DataMode::append) data.bytes.append(message.options.type, message.data);
         outside_bytes_ += data.bytes.outside_bytes() - before;
     }
-    if (data.pushes < std::numeric_limits<std::uint32_t>::max()) ++data.pushes;
+    data.count_push();
     if (rules.expiry == Expiry::restart || due != priority.due) move(now, number, due);
 
     constexpr Change changes[] = {Change::replaced, Change::appended, Change::moved};
