@@ -67,6 +67,34 @@ def virtual_time(program):
     expect(run(program)[0], "(ok: [^\n]*\n){3}")
 
 
+def debounce(program):
+    expect(
+        run(program)[0],
+        r"index product-2, price 20.00, after 1 changes\n"
+        r"index product-1, price 7.90, after 3 changes\n"
+        r"(index product-3, price 1\d\d, after \d+ changes\n){2,3}",
+    )
+
+
+def order_timeout(program):
+    expect(run(program)[0], "(ok: [^\n]*\n){5}")
+
+
+def polite_round(program):
+    expect(
+        run(program)[0],
+        "at 0 s: a.example/ b.example/\nat 5 s: c.example/\nat 10 s: a.example/news b.example/\n"
+        "2 sites are left\nat 60 s: c.example/ a.example/news\n",
+    )
+
+
+def delayed_to_destination(program):
+    expect(
+        run(program)[0],
+        "first is: welcome 1\n3 in the outbox, 3 wait\n" + "".join(f"send welcome {n}\n" for n in range(1, 6)) + "send reminder\n",
+    )
+
+
 EXAMPLES = {
     "01_timers": timers,
     "02_ticks": ticks,
@@ -75,6 +103,10 @@ EXAMPLES = {
     "05_coroutines": coroutines,
     "06_foreign_loop": foreign_loop,
     "07_virtual_time": virtual_time,
+    "10_debounce": debounce,
+    "11_order_timeout": order_timeout,
+    "12_polite_round": polite_round,
+    "13_delayed_to_destination": delayed_to_destination,
 }
 
 if __name__ == "__main__":

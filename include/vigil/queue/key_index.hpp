@@ -245,7 +245,9 @@ class KeyIndex {
 
     void double_directory() {
         // Hashes that are any good never make it so sparse.
-        if (directory_.size() > 64 * segments_.size()) throw std::length_error("KeyIndex: too many keys with one hash");
+        if (directory_.size() >= std::max<std::size_t>(64 * segments_.size(), 1 << 16)) {
+            throw std::length_error("KeyIndex: too many keys with one hash");
+        }
         std::vector<SegmentNumber> doubled(directory_.size() * 2);
         for (std::size_t prefix = 0; prefix < doubled.size(); ++prefix) doubled[prefix] = directory_[prefix / 2];
         directory_ = std::move(doubled);

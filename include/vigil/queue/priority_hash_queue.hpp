@@ -238,6 +238,7 @@ class BasicPriorityHashQueue {
             const Rules none;
             rules.capped =
                 rules.max_count < none.max_count || rules.max_bytes < none.max_bytes || rules.max_wait < none.max_wait;
+            rules.plain = !rules.capped && rules.mode == none.mode && rules.expiry == none.expiry;
             return rules;
         }
     };
