@@ -88,14 +88,19 @@ class CheckedSchedule {
         forget(slot);
     }
 
-    /// Gives an entry a later due, without telling the schedule.
+    /// Gives an entry a later due, if possible without telling the schedule.
     void rearm(Slot slot, TimePoint due) {
-        auto& entry = owner_.items[slot].entry;
-        if (due < entry.due) return;
-        expect(model_.erase(entry) == 1, "each entry is there once");
-        entry.due = due;
-        entry.sequence = next_sequence_++;
-        model_.insert(entry);
+        auto& item = owner_.items[slot];
+        if (due < item.entry.due) return;
+        const bool tell = !Schedule::may_rearm(item.place);
+        if (tell) schedule.remove(slot, owner_);
+        expect(model_.erase(item.entry) == 1, "each entry is there once");
+        item.entry.due = due;
+        item.entry.sequence = next_sequence_++;
+        model_.insert(item.entry);
+        if (!tell) return;
+        item.armed = due;
+        schedule.push(now, item.entry, owner_);
     }
 
     /// One call of first(), its answer checked and removed. False if nothing is due.
@@ -107,8 +112,8 @@ class CheckedSchedule {
             return schedule.first(now, limit, owner_);
         }();
         parked_before += owner_.looked_at;
-        expect(given - limit == std::min(given, owner_.looked_at), "the limit is lowered one for one");
-        expect(owner_.looked_at - (given - limit) < MillisecondRing::chunk_size, "the limit is kept, but for a chunk");
+        expect(given - limit >= std::min(given, owner_.looked_at), "the limit is lowered one for one");
+        expect(owner_.looked_at < given - limit + MillisecondRing::chunk_size, "the limit is kept, but for a chunk");
         if (first == nullptr) {
             const bool done = model_.empty() || model_.begin()->due > now;
             expect(done || limit == 0, "what is due comes out unless the limit is used up");
@@ -129,6 +134,7 @@ class CheckedSchedule {
 
     void compare() const {
         expect(schedule.size() == size() && schedule.empty() == live_.empty(), "the size");
+        expect(schedule.entries() <= 2 * size() + 1000, "what was removed does not pile up");
         const auto next_due = schedule.next_due();
         expect(next_due.has_value() == !live_.empty(), "there is a next due if there is any");
         expect(live_.empty() || *next_due <= model_.begin()->due, "the next due is not later than any");
@@ -283,6 +289,20 @@ TEST_CASE("Schedule moves what is due in hours from ring to ring, and gives it i
         checked.compare();
     }
     REQUIRE(checked.parked_before > 90'000);
+}
+
+TEST_CASE("Schedule forgets what is removed when its time has come already") {
+    CheckedSchedule checked(TimePoint{});
+    for (int count = 0; count < 100'000; ++count) checked.push(TimePoint{5s});
+    checked.now = TimePoint{5s};
+    while (checked.take(100) && checked.size() > 99'999) continue;
+    for (Slot slot = 99'999; slot > 1; --slot) {
+        checked.remove(slot);
+        checked.compare();
+    }
+    REQUIRE(checked.check());
+    checked.take_all(10);
+    REQUIRE(checked.schedule.empty());
 }
 
 TEST_CASE("Schedule takes what is pushed into a bucket that is half taken out") {

@@ -77,8 +77,9 @@ class BasicPriorityHashQueue {
     [[nodiscard]] std::size_t bytes() const noexcept {
         return schedule_.bytes() + index_.bytes() + slots_.bytes() + outside_bytes_;
     }
-    /// Entries of the schedule: as many as items, however often those are pushed, moved or cancelled.
-    [[nodiscard]] std::size_t entries() const noexcept { return schedule_.size(); }
+    /// Entries of the schedule: as many as items, however often those are pushed and moved; and of those that were
+    /// cancelled when their time had come already at most as many again, and a thousand.
+    [[nodiscard]] std::size_t entries() const noexcept { return schedule_.entries(); }
 
     /// What pushes of `options.type` do unless they say otherwise; without a type, what all pushes do.
     void set_defaults(const PushOptions& options) {
@@ -330,7 +331,7 @@ class BasicPriorityHashQueue {
     /// The most common of all pushes, in a third of the instructions: a key is there, and moves later.
     bool update_in_place(SlotNumber number, std::string_view data, TimePoint due, const PushOptions& options) noexcept {
         auto& [priority, item_data] = slots_[number];
-        const bool plain = queue_rules_.plain && due >= priority.armed && item_data.state == State::open &&
+        const bool plain = queue_rules_.plain && may_stay(priority, due) && item_data.state == State::open &&
                            queue_rules_apply(options) && item_data.bytes.try_replace(options.type, data);
         if (!plain) return false;
         item_data.count_push();
@@ -345,9 +346,13 @@ class BasicPriorityHashQueue {
         Priority& priority = slots_[number].priority;
         priority.sequence = next_sequence_++;
         priority.due = due;
-        if (due < priority.armed) rearm_earlier(now, number);
+        if (!may_stay(priority, due)) rearm(now, number);
     }
-    void rearm_earlier(TimePoint now, SlotNumber number) noexcept {
+    /// Whether its entry may stay where it is when it moves.
+    static bool may_stay(const Priority& priority, TimePoint due) noexcept {
+        return due >= priority.armed && Schedule::may_rearm(Schedule::Place{priority.place});
+    }
+    void rearm(TimePoint now, SlotNumber number) noexcept {
         schedule_.remove(number, owner());
         slots_[number].priority.armed = slots_[number].priority.due;
         schedule_.push(now, owner().entry(number), owner());

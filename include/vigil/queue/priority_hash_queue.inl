@@ -55,7 +55,8 @@ std::size_t BasicPriorityHashQueue<Observer>::push(TimePoint now, std::span<cons
 template <class Observer>
 auto BasicPriorityHashQueue<Observer>::open(TimePoint now, Hash hash, SlotNumber old, const Message& message,
                                             const Rules& rules) -> Pushed {
-    schedule_.reserve_more(3);  // the old one moves, the new one comes, and may move
+    if (old != no_slot || rules.capped)
+        schedule_.reserve_more(3);  // the old one moves, the new one comes, and may move
     const SlotNumber number = acquire();
     Slot& slot = slots_[number];
     try {
@@ -72,11 +73,18 @@ auto BasicPriorityHashQueue<Observer>::open(TimePoint now, Hash hash, SlotNumber
         seal(now, old);
     }
     const TimePoint due = std::min(message.due, latest_due(now, rules));
+    slot.priority = {due, next_sequence_, due, no_slot, hash};
+    try {
+        schedule_.push(now, owner().entry(number), owner());
+    } catch (...) {  // nothing was reserved, so there was no old one
+        index_.erase(hash, number);
+        release(number);
+        throw;
+    }
+    ++next_sequence_;
     slot.data.first_push = now;
     slot.data.pushes = 1;
     slot.data.state = State::open;
-    slot.priority = {due, next_sequence_++, due, no_slot, hash};
-    schedule_.push(now, owner().entry(number), owner());
     observer_.changed(number, item(number), Change::added);
     if (is_full(slot.data, rules)) {
         index_.erase(hash, number);
@@ -94,7 +102,7 @@ auto BasicPriorityHashQueue<Observer>::update(TimePoint now, SlotNumber number, 
     if (rules.expiry == Expiry::earliest) due = std::min(due, message.due);
     if (rules.capped) due = std::min(due, latest_due(data.first_push, rules));
 
-    if (rules.capped || due < priority.armed) schedule_.reserve_more(2);  // it moves, and may be sealed
+    if (rules.capped || !may_stay(priority, due)) schedule_.reserve_more(2);  // it moves, and may be sealed
     if (rules.mode != DataMode::keep_first) {
         const std::size_t before = data.bytes.outside_bytes();
         if (rules.mode == DataMode::replace) data.bytes.replace(message.options.type, message.data);

@@ -4,19 +4,21 @@
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <optional>
 #include <type_traits>
 #include <utility>
 #include <vigil/core/time.hpp>
 #include <vigil/queue/heap.hpp>
 #include <vigil/queue/parking_ring.hpp>
+#include <vigil/queue/sorted_runs.hpp>
 
 namespace vigil {
 
-/// What falls due when, in exact order of (due, sequence). A min-heap decides what comes next. Two rings park what is
-/// due later, so that this heap stays tiny: one of milliseconds for the next 17 s, which feeds the heap a bucket at a
-/// time, and one of seconds for the next hours, which feeds the first. What is due later still waits in a heap of its
-/// own.
+/// What falls due when, in exact order of (due, sequence). Two rings park what is not due yet: one of milliseconds for
+/// the next 17 s and one of seconds for the next hours, which feeds the first. A bucket of milliseconds is opened,
+/// which means put in order, when its time has come and what is due before it has gone. Min-heaps hold the rest: what
+/// is due before the first ring begins, and what is due after the hours. A schedule of few entries is just a heap.
 ///
 /// An entry belongs to a slot of its owner, who keeps its due, its sequence and its place. The owner may give it a
 /// later due and a new sequence without telling (re-arm): when the old due comes up, the entry goes where it belongs.
@@ -27,11 +29,13 @@ namespace vigil {
 ///     void moved(Slot, Schedule::Place);        keeps where it now is
 ///     Schedule::Place place(Slot) const;        gives that
 ///     void prefetch(Slot) const;                entry() and moved() will be called soon
+/// Entries that may_rearm() denies are moved by remove() and push() instead.
 ///
-/// Invariants: there is one entry for each slot; the two heaps are in order, the rings hold only what they cover; the
-/// owner knows where each entry is; none stands later than it should.
-/// push O(log n) in the size of the heap concerned, O(1) if it is parked; remove likewise; first() O(1) amortised.
-/// push() leaves the schedule as it was if memory runs out; first() loses nothing then.
+/// Invariants: there is one entry for each slot, and among the opened ones at most as many that were removed, and some;
+/// heaps and what is opened are in order, the rings hold only what they cover; the owner knows where each entry is;
+/// none stands later than it should. push O(log n) in the size of the heap concerned, O(1) if it is parked; remove
+/// likewise; first() O(1) amortised. push() leaves the schedule as it was if memory runs out; first() loses nothing
+/// then.
 class Schedule {
    public:
     using Slot = MillisecondRing::Slot;
@@ -49,10 +53,12 @@ class Schedule {
 
     [[nodiscard]] bool empty() const noexcept { return size() == 0; }
     [[nodiscard]] std::size_t size() const noexcept {
-        return near_.size() + milliseconds_.size() + seconds_.size() + far_.size();
+        return in_opened_ + near_.size() + milliseconds_.size() + seconds_.size() + far_.size();
     }
+    /// Those that were removed from an opened bucket and are still there, too: at most as many, and a thousand.
+    [[nodiscard]] std::size_t entries() const noexcept { return size() + opened_.size() - in_opened_; }
     [[nodiscard]] std::size_t bytes() const noexcept {
-        return near_.bytes() + milliseconds_.bytes() + seconds_.bytes() + far_.bytes();
+        return opened_.bytes() + near_.bytes() + milliseconds_.bytes() + seconds_.bytes() + far_.bytes();
     }
 
     /// Not later than any due; exact unless a parked entry was removed or one was re-armed.
@@ -65,6 +71,7 @@ class Schedule {
         consider(seconds_.earliest());
         if (!near_.empty()) consider(near_.top().due);
         if (!far_.empty()) consider(far_.top().due);
+        if (in_opened_ > 0 && !opened_.empty()) consider(opened_.top().due);
         return earliest;
     }
 
@@ -86,9 +93,13 @@ class Schedule {
         insert(entry, owner);
     }
 
+    /// Whether an entry that is there may be given a later due without telling.
+    [[nodiscard]] static bool may_rearm(Place where) noexcept { return where != in_opened_bucket; }
+
     template <class Owner>
     void remove(Slot slot, Owner&& owner) noexcept {
         const Place where = owner.place(slot);
+        if (where == in_opened_bucket) return remove_opened(slot, owner);
         switch (area_of(where)) {
             case Area::near:
                 return near_.remove(index_of(where), in(Area::near, owner));
@@ -101,14 +112,17 @@ class Schedule {
         }
     }
 
-    /// The earliest entry if it is due at `now`, else null. Taking entries out of a ring and putting re-armed ones
-    /// where they belong lowers `limit`, one for one; when it is used up the answer is null too, and the next call goes
-    /// on.
+    /// The earliest entry if it is due at `now`, else null. Opening buckets and putting re-armed entries where they
+    /// belong lowers `limit`, one for one; when it is used up the answer is null too, and the next call goes on.
     template <class Owner>
     [[nodiscard]] const Entry* first(TimePoint now, std::size_t& limit, Owner&& owner) {
         for (;;) {
-            if (!open_what_may_be_first(now, limit, owner)) return nullptr;
+            if (!drop_removed(limit, owner) || !open_what_may_be_first(now, limit, owner)) return nullptr;
             MinHeap<Entry>* heap = first_heap();
+            if (!opened_.empty() && (heap == nullptr || opened_.top() < heap->top())) {
+                if (!is_there(opened_.top(), owner)) continue;  // it was removed before its run was closed
+                return opened_.top().due <= now ? &opened_.top() : nullptr;
+            }
             if (heap == nullptr || heap->top().due > now) return nullptr;
             const Entry current = owner.entry(heap->top().slot);
             if (current.sequence == heap->top().sequence) return &heap->top();
@@ -126,7 +140,7 @@ class Schedule {
     [[nodiscard]] std::optional<Entry> earliest(const Owner& owner) const {
         std::optional<Entry> found;
         const MinHeap<Entry>* heap = first_heap();
-        if (heap != nullptr && owner.entry(heap->top().slot).sequence == heap->top().sequence &&
+        if (in_opened_ == 0 && heap != nullptr && owner.entry(heap->top().slot).sequence == heap->top().sequence &&
             !first_until(milliseconds_, heap->top().due) && !first_until(seconds_, heap->top().due)) {
             found = heap->top();
         } else {
@@ -146,6 +160,9 @@ class Schedule {
         const auto add = [&](Slot slot) { found.push(owner.entry(slot)); };
         for (std::size_t index = 0; index < near_.size(); ++index) add(near_[index].slot);
         for (std::size_t index = 0; index < far_.size(); ++index) add(far_[index].slot);
+        opened_.each([&](const Entry& entry) {
+            if (is_there(entry, owner)) found.push(entry);
+        });
 
         auto millisecond = milliseconds_.occupied_from(milliseconds_.first());
         auto second = seconds_.occupied_from(seconds_.first());
@@ -186,18 +203,26 @@ class Schedule {
                 return owner.armed(slot);
             });
         };
-        return check_heap(Area::near, near_) && check_heap(Area::far, far_) &&
-               check_ring(Area::milliseconds, milliseconds_) && check_ring(Area::seconds, seconds_) && known;
+        std::size_t opened = 0;
+        opened_.each([&](const Entry& entry) { opened += is_there(entry, owner); });
+        return opened == in_opened_ && opened_.check() && check_heap(Area::near, near_) &&
+               check_heap(Area::far, far_) && check_ring(Area::milliseconds, milliseconds_) &&
+               check_ring(Area::seconds, seconds_) && known;
     }
 
    private:
     // Below this a heap is as fast as the rings, and needs no tables of buckets.
     static constexpr std::size_t worth_parking = 1024;
 
+    // How many removed entries may lie about in an opened bucket before they are cleared away.
+    static constexpr std::size_t removed_allowed = 1000;
+
     enum class Area : std::uint32_t { near, milliseconds, seconds, far };
+    static constexpr Place in_opened_bucket{~std::uint32_t{0} - 1};
+    static constexpr Place nowhere{~std::uint32_t{0}};
 
     static Place place(Area area, std::size_t index) noexcept {
-        assert(index < (std::size_t{1} << 30));
+        assert(index < (std::size_t{1} << 30) - 2);
         return Place{static_cast<std::uint32_t>(area) << 30 | static_cast<std::uint32_t>(index)};
     }
     static Area area_of(Place where) noexcept { return Area{static_cast<std::uint32_t>(where) >> 30}; }
@@ -247,12 +272,41 @@ class Schedule {
         return second * 1024;
     }
 
-    /// Empties every bucket that may hold something earlier than the top of the near heap, or due at `now`. False if
+    /// Whether an opened entry was not removed. (Then its slot is free, or has another entry.)
+    template <class Owner>
+    static bool is_there(const Entry& entry, const Owner& owner) noexcept {
+        return owner.place(entry.slot) == in_opened_bucket && owner.entry(entry.slot).sequence == entry.sequence;
+    }
+    template <class Owner>
+    void remove_opened(Slot slot, Owner& owner) noexcept {
+        owner.moved(slot, nowhere);
+        --in_opened_;
+        if (!opened_.empty() && opened_.top().slot == slot && !is_there(opened_.top(), owner)) {
+            opened_.pop();
+        } else if (opened_.size() > 2 * in_opened_ + removed_allowed) {
+            try {
+                opened_.keep([&](const Entry& entry) { return is_there(entry, owner); });
+            } catch (const std::bad_alloc&) {  // then they go when their turn comes
+            }
+        }
+    }
+    template <class Owner>
+    bool drop_removed(std::size_t& limit, const Owner& owner) noexcept {
+        for (; !opened_.empty() && !is_there(opened_.top(), owner); --limit) {
+            if (limit == 0) return false;
+            opened_.pop();
+        }
+        return true;
+    }
+
+    /// Empties every bucket that may hold something earlier than what is in order already, or due at `now`. False if
     /// the limit was reached before that.
     template <class Owner>
     bool open_what_may_be_first(TimePoint now, std::size_t& limit, Owner& owner) {
         for (;;) {
-            const TimePoint until = near_.empty() ? now : std::min(now, near_.top().due);
+            TimePoint until = now;
+            if (!near_.empty()) until = std::min(until, near_.top().due);
+            if (!opened_.empty()) until = std::min(until, opened_.top().due);
             if (const auto bucket = first_until(milliseconds_, until)) {
                 if (!open(milliseconds_, *bucket, limit, owner)) return false;
             } else if (const auto wider = first_until(seconds_, until)) {
@@ -273,11 +327,12 @@ class Schedule {
         return bucket;
     }
 
-    /// Empties a bucket, into the near heap or wherever its entries belong. False if the limit was reached before.
+    /// Empties a bucket: its entries are put in order, or where else they belong. False if the limit was reached
+    /// before.
     template <class Ring, class Owner>
     bool open(Ring& ring, typename Ring::BucketNumber bucket, std::size_t& limit, Owner& owner) {
         ring.begin_at(bucket);
-        const auto last_to_heap = std::is_same_v<Ring, MillisecondRing> ? bucket : milliseconds_.first() - 1;
+        const auto last_to_open = std::is_same_v<Ring, MillisecondRing> ? bucket : milliseconds_.first() - 1;
         while (limit > 0) {
             const auto batch = ring.batch_of(bucket);
             for (const Slot slot : batch) owner.prefetch(slot);
@@ -288,14 +343,19 @@ class Schedule {
             for (const Slot slot : batch) {
                 const Entry entry = owner.entry(slot);
                 owner.rearmed(slot);
-                if (milliseconds_.bucket_of(entry.due) <= last_to_heap) {
-                    near_.push(entry, in(Area::near, owner));
+                if (milliseconds_.bucket_of(entry.due) <= last_to_open) {
+                    opened_.gather(entry);
+                    owner.moved(slot, in_opened_bucket);
+                    ++in_opened_;
                 } else {
                     insert(entry, owner);
                 }
             }
             limit -= std::min<std::size_t>(limit, batch.count);
-            if (is_empty) return true;
+            if (is_empty) {
+                opened_.close();
+                return true;
+            }
         }
         return false;
     }
@@ -308,6 +368,7 @@ class Schedule {
             parked = parked || milliseconds_.bucket_of(due) > milliseconds_.first();
             beyond = beyond || (parked && !milliseconds_.covers(due));
         }
+        opened_.reserve_more(batch.count);
         near_.reserve_more(batch.count);
         if (parked) milliseconds_.reserve_more(batch.count);
         if (!beyond) return;
@@ -315,6 +376,8 @@ class Schedule {
         far_.reserve_more(batch.count);
     }
 
+    SortedRuns<Entry> opened_;
+    std::size_t in_opened_ = 0;  // without those that were removed
     MinHeap<Entry> near_, far_;
     MillisecondRing milliseconds_;
     SecondRing seconds_;

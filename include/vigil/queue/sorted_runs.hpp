@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 #include <vigil/queue/heap.hpp>
 #include <vigil/queue/paged_array.hpp>
 
@@ -13,7 +14,7 @@ namespace vigil {
 /// sorted when it is closed (which costs nothing if they come in order), and a min-heap merges the runs. Faster than a
 /// heap of all, and no call takes longer than sorting a page.
 ///
-/// Invariants: each run is in order; the heap knows the first of each; size() counts all but those of the open run.
+/// Invariants: each run is in order; the heap knows the first of each; size() counts all, those of the open run too.
 /// push and pop are O(log n) in the number of runs; close() O(n log n) in the length of one, at most a page. Only
 /// reserve_more() throws, and what was not reserved for.
 template <class Entry>
@@ -21,6 +22,7 @@ class SortedRuns {
     static_assert(std::is_trivially_copyable_v<Entry>);
 
    public:
+    /// Whether nothing is to be seen: those of the open run are not.
     [[nodiscard]] bool empty() const noexcept { return heads_.empty(); }
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
     [[nodiscard]] std::size_t bytes() const noexcept { return entries_.bytes() + heads_.bytes(); }
@@ -37,6 +39,7 @@ class SortedRuns {
         if (entries_.size() % Entries::page_size == 0) close();
         in_order_ = in_order_ && (entries_.size() == start_ || !(entry < entries_.back()));
         entries_.emplace_back(entry);
+        ++size_;
     }
     void close() {
         const std::size_t end = entries_.size();
@@ -44,7 +47,6 @@ class SortedRuns {
         Entry* first = &entries_[start_];
         if (!in_order_) std::sort(first, first + (end - start_));
         heads_.push({*first, start_ + 1, end});
-        size_ += end - start_;
         start_ = end;
         in_order_ = true;
     }
@@ -70,6 +72,18 @@ class SortedRuns {
         }
     }
 
+    /// Drops all but those of which `wanted(entry)` is true, and closes the open run. O(n log n). Leaves everything as
+    /// it was if memory runs out.
+    template <class Wanted>
+    void keep(Wanted&& wanted) {
+        SortedRuns kept;
+        each([&](const Entry& entry) {
+            if (wanted(entry)) kept.gather(entry);
+        });
+        kept.close();
+        *this = std::move(kept);
+    }
+
     template <class Visit>
     void each(Visit&& visit) const {
         for (std::size_t index = 0; index < heads_.size(); ++index) {
@@ -89,7 +103,7 @@ class SortedRuns {
                 if (entries_[next] < *last) return false;
             }
         }
-        return heads_.check() && counted == size_ && start_ <= entries_.size();
+        return heads_.check() && start_ <= entries_.size() && counted + entries_.size() - start_ == size_;
     }
 
    private:
