@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
+#include <vigil/core/prefetch.hpp>
 #include <vigil/core/time.hpp>
 #include <vigil/queue/paged_array.hpp>
 
@@ -77,6 +79,16 @@ class ParkingRing {
         return table_->buckets[index_of(first_occupied())].earliest;
     }
 
+    /// An add() for `due` will follow soon: first its bucket is fetched, by the second call what it will write to.
+    void prefetch_bucket(TimePoint due) const noexcept {
+        if (table_) prefetch(&table_->buckets[index_of(bucket_of(due))]);
+    }
+    void prefetch_chunk(TimePoint due) const noexcept {
+        if (!table_) return;
+        const Bucket& bucket = table_->buckets[index_of(bucket_of(due))];
+        if (bucket.count > 0) prefetch(&chunks_[bucket.chunk]);
+    }
+
     /// After this the next `count` calls of add() cannot fail.
     void reserve_more(std::size_t count) {
         if (!table_) table_ = std::make_unique<Table>();
@@ -128,6 +140,12 @@ class ParkingRing {
         const Bucket& bucket = table_->buckets[index_of(number)];
         if (bucket.count == 0) return {{}, 0};
         return {chunks_[bucket.chunk].slots, (bucket.count - 1) % chunk_size + 1};
+    }
+    /// Those that batch_of() gives after these are taken out, for prefetching.
+    [[nodiscard]] std::span<const Slot> coming_after_batch(BucketNumber number) const noexcept {
+        const Bucket& bucket = table_->buckets[index_of(number)];
+        if (bucket.count <= chunk_size) return {};
+        return chunks_[chunks_[bucket.chunk].next].slots;
     }
     /// Takes the slots of batch_of() out.
     void take_from(BucketNumber number) noexcept {

@@ -29,10 +29,12 @@ std::size_t BasicPriorityHashQueue<Observer>::push(TimePoint now, std::span<cons
         for (std::size_t index = 0; index < group.size(); ++index) {
             hashes[index] = hash_of(group[index].key);
             index_.prefetch(hashes[index]);
+            schedule_.prefetch_first(group[index].due);
         }
         for (std::size_t index = 0; index < group.size(); ++index) {
             const SlotNumber number = index_.guess(hashes[index]);
             if (number != no_slot) prefetch_slot(slots_[number]);
+            schedule_.prefetch_second(group[index].due);
         }
         for (std::size_t index = 0; index < group.size(); ++index) {
             try {

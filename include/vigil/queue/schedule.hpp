@@ -75,6 +75,10 @@ class Schedule {
         return earliest;
     }
 
+    /// A push() for `due` will follow soon. To be called twice, with something else between.
+    void prefetch_first(TimePoint due) const noexcept { milliseconds_.prefetch_bucket(due); }
+    void prefetch_second(TimePoint due) const noexcept { milliseconds_.prefetch_chunk(due); }
+
     /// After this the next `count` calls of push() cannot fail, whatever is removed in between.
     void reserve_more(std::size_t count) {
         near_.reserve_more(count);
@@ -336,6 +340,7 @@ class Schedule {
         while (limit > 0) {
             const auto batch = ring.batch_of(bucket);
             for (const Slot slot : batch) owner.prefetch(slot);
+            for (const Slot slot : ring.coming_after_batch(bucket)) owner.prefetch(slot);
             reserve_for(batch, owner);
             ring.take_from(bucket);
             const bool is_empty = ring.batch_of(bucket).count == 0;
