@@ -21,7 +21,7 @@ struct DelayedQueueOptions {
 /// process. The destination is the sink of evict_due(). One that is full refuses; then what is due goes on waiting, in
 /// order. A TimedQueue.
 ///
-/// Order is (due, sequence), exactly. The cost is that of TimerSet: O(1) for what is due within hours, 30 bytes each
+/// Order is (due, sequence), exactly. The cost is that of TimerSet: O(1) for what is due within months, 30 bytes each
 /// beyond the value. offer() leaves the queue as it was if memory runs out; evict_due() loses nothing then. Move-only;
 /// T must be default constructible and movable without exceptions.
 template <class T, class Observer = NoObserver>

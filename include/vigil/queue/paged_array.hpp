@@ -73,6 +73,13 @@ class PagedArray {
         if (pages_.size() * page_size - size_ == 2 * page_size) free_last_page();
     }
 
+    /// As pop_back() until `size` are left, but O(1) for each page.
+    void shrink_to(std::size_t size) noexcept requires std::is_trivially_destructible_v<T> {
+        assert(size <= size_);
+        size_ = size;
+        while (pages_.size() * page_size - size_ >= 2 * page_size) free_last_page();
+    }
+
     void clear() noexcept {
         if constexpr (std::is_trivially_destructible_v<T>) {
             size_ = 0;

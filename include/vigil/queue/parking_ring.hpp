@@ -308,5 +308,6 @@ class ParkingRing {
 
 using MillisecondRing = ParkingRing<10>;  ///< buckets of 1.02 ms, covers 16.8 s
 using SecondRing = ParkingRing<20>;       ///< buckets of 1.05 s, covers 4.8 h
+using LongRing = ParkingRing<30>;         ///< buckets of 18 min, covers 203 days
 
 }  // namespace vigil

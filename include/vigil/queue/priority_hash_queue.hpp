@@ -46,7 +46,7 @@ namespace vigil {
 ///
 /// Invariants: each item has one entry in the schedule, at its due or earlier; the index finds each item by its key,
 /// except those that are sealed; a slot is in use or on the free list; bytes() counts every block.
-/// push, cancel, find, reschedule: O(1) expected, O(log n) while there are fewer than 1000 items or the due is hours
+/// push, cancel, find, reschedule: O(1) expected, O(log n) while there are fewer than 1000 items or the due is months
 /// away; evict: the same, amortised. No call takes long because the queue is large: it grows in pieces. All leave the
 /// queue as it was if memory runs out. Move-only. Memory of items that have left is kept for those to come.
 template <class Observer = NoObserver>

@@ -53,12 +53,13 @@ class Schedule {
 
     [[nodiscard]] bool empty() const noexcept { return size() == 0; }
     [[nodiscard]] std::size_t size() const noexcept {
-        return in_opened_ + near_.size() + milliseconds_.size() + seconds_.size() + far_.size();
+        return in_opened_ + near_.size() + milliseconds_.size() + seconds_.size() + long_.size() + far_.size();
     }
     /// Those that were removed from an opened bucket and are still there, too: at most as many, and a thousand.
     [[nodiscard]] std::size_t entries() const noexcept { return size() + opened_.size() - in_opened_; }
     [[nodiscard]] std::size_t bytes() const noexcept {
-        return opened_.bytes() + near_.bytes() + milliseconds_.bytes() + seconds_.bytes() + far_.bytes();
+        return opened_.bytes() + near_.bytes() + milliseconds_.bytes() + seconds_.bytes() + long_.bytes() +
+               far_.bytes();
     }
 
     /// Not later than any due; exact unless a parked entry was removed or one was re-armed.
@@ -69,6 +70,7 @@ class Schedule {
         };
         consider(milliseconds_.earliest());
         consider(seconds_.earliest());
+        consider(long_.earliest());
         if (!near_.empty()) consider(near_.top().due);
         if (!far_.empty()) consider(far_.top().due);
         if (in_opened_ > 0 && !opened_.empty()) consider(opened_.top().due);
@@ -85,6 +87,7 @@ class Schedule {
         if (milliseconds_.empty() && size() + count <= worth_parking) return;
         milliseconds_.reserve_more(count);
         seconds_.reserve_more(count);
+        long_.reserve_more(count);
         far_.reserve_more(count);
     }
 
@@ -113,6 +116,8 @@ class Schedule {
                 return milliseconds_.remove(index_of(where), owner.armed(slot), in_ring(Area::milliseconds, owner));
             case Area::seconds:
                 return seconds_.remove(index_of(where), owner.armed(slot), in_ring(Area::seconds, owner));
+            case Area::months:
+                return long_.remove(index_of(where), owner.armed(slot), in_ring(Area::months, owner));
         }
     }
 
@@ -145,7 +150,8 @@ class Schedule {
         std::optional<Entry> found;
         const MinHeap<Entry>* heap = first_heap();
         if (in_opened_ == 0 && heap != nullptr && owner.entry(heap->top().slot).sequence == heap->top().sequence &&
-            !first_until(milliseconds_, heap->top().due) && !first_until(seconds_, heap->top().due)) {
+            !first_until(milliseconds_, heap->top().due) && !first_until(seconds_, heap->top().due) &&
+            !first_until(long_, heap->top().due)) {
             found = heap->top();
         } else {
             each_by_due(owner, [&](const Entry& first) {
@@ -170,22 +176,29 @@ class Schedule {
 
         auto millisecond = milliseconds_.occupied_from(milliseconds_.first());
         auto second = seconds_.occupied_from(seconds_.first());
+        auto wide = long_.occupied_from(long_.first());
+        const auto start = [](const auto& ring, const auto& bucket) {
+            return bucket ? ring.start_of(*bucket) : TimePoint::max();
+        };
+        const auto add_bucket = [&](const auto& ring, auto& bucket) {
+            ring.each_in(*bucket, add);
+            bucket = ring.occupied_from(*bucket + 1);
+        };
         for (;;) {
-            const auto after_millisecond = millisecond ? milliseconds_.start_of(*millisecond) : TimePoint::max();
-            const auto after_second = second ? seconds_.start_of(*second) : TimePoint::max();
-            const auto known_before = std::min(after_millisecond, after_second);
-            const bool all_known = !millisecond && !second;
+            const bool all_known = !millisecond && !second && !wide;
+            const TimePoint known_before =
+                std::min({start(milliseconds_, millisecond), start(seconds_, second), start(long_, wide)});
             while (!found.empty() && (all_known || found.top().due < known_before)) {
                 if (!visit(found.top())) return;
                 found.pop();
             }
             if (all_known) return;
-            if (millisecond && after_millisecond <= after_second) {
-                milliseconds_.each_in(*millisecond, add);
-                millisecond = milliseconds_.occupied_from(*millisecond + 1);
+            if (millisecond && start(milliseconds_, millisecond) == known_before) {
+                add_bucket(milliseconds_, millisecond);
+            } else if (second && start(seconds_, second) == known_before) {
+                add_bucket(seconds_, second);
             } else {
-                seconds_.each_in(*second, add);
-                second = seconds_.occupied_from(*second + 1);
+                add_bucket(long_, wide);
             }
         }
     }
@@ -221,16 +234,18 @@ class Schedule {
     // How many removed entries may lie about in an opened bucket before they are cleared away.
     static constexpr std::size_t removed_allowed = 1000;
 
-    enum class Area : std::uint32_t { near, milliseconds, seconds, far };
+    enum class Area : std::uint32_t { near, milliseconds, seconds, months, far };
+    static constexpr int index_bits = 29;
+    static constexpr std::uint32_t index_mask = (std::uint32_t{1} << index_bits) - 1;
     static constexpr Place in_opened_bucket{~std::uint32_t{0} - 1};
     static constexpr Place nowhere{~std::uint32_t{0}};
 
     static Place place(Area area, std::size_t index) noexcept {
-        assert(index < (std::size_t{1} << 30) - 2);
-        return Place{static_cast<std::uint32_t>(area) << 30 | static_cast<std::uint32_t>(index)};
+        assert(index <= index_mask);
+        return Place{static_cast<std::uint32_t>(area) << index_bits | static_cast<std::uint32_t>(index)};
     }
-    static Area area_of(Place where) noexcept { return Area{static_cast<std::uint32_t>(where) >> 30}; }
-    static std::uint32_t index_of(Place where) noexcept { return static_cast<std::uint32_t>(where) & 0x3fffffff; }
+    static Area area_of(Place where) noexcept { return Area{static_cast<std::uint32_t>(where) >> index_bits}; }
+    static std::uint32_t index_of(Place where) noexcept { return static_cast<std::uint32_t>(where) & index_mask; }
 
     template <class Owner>
     static auto in(Area area, Owner& owner) noexcept {
@@ -261,20 +276,22 @@ class Schedule {
         if (milliseconds_.bucket_of(entry.due) < milliseconds_.first()) {
             return near_.push(entry, in(Area::near, owner));
         }
-        if (seconds_.empty()) seconds_.begin_at(second_of(milliseconds_.first() + milliseconds_.bucket_count));
+        if (seconds_.empty()) seconds_.begin_at(wider_of(milliseconds_.first() + milliseconds_.bucket_count));
         if (seconds_.covers(entry.due)) {
             owner.moved(entry.slot, place(Area::seconds, seconds_.add(entry.slot, entry.due)));
+            return;
+        }
+        if (long_.empty()) long_.begin_at(wider_of(seconds_.first() + seconds_.bucket_count));
+        if (long_.covers(entry.due)) {
+            owner.moved(entry.slot, place(Area::months, long_.add(entry.slot, entry.due)));
         } else {
             far_.push(entry, in(Area::far, owner));
         }
     }
 
-    static SecondRing::BucketNumber second_of(MillisecondRing::BucketNumber millisecond) noexcept {
-        return millisecond >> 10;
-    }
-    static MillisecondRing::BucketNumber millisecond_of(SecondRing::BucketNumber second) noexcept {
-        return second * 1024;
-    }
+    // A bucket of one ring is 1024 of the one before.
+    static std::int64_t wider_of(std::int64_t bucket) noexcept { return bucket >> 10; }
+    static std::int64_t narrower_of(std::int64_t bucket) noexcept { return bucket * 1024; }
 
     /// Whether an opened entry was not removed. (Then its slot is free, or has another entry.)
     template <class Owner>
@@ -313,14 +330,22 @@ class Schedule {
             if (!opened_.empty()) until = std::min(until, opened_.top().due);
             if (const auto bucket = first_until(milliseconds_, until)) {
                 if (!open(milliseconds_, *bucket, limit, owner)) return false;
-            } else if (const auto wider = first_until(seconds_, until)) {
-                // No bucket of milliseconds begins before this one, so the ring may go on to cover all of it.
-                if (millisecond_of(*wider) > milliseconds_.first()) milliseconds_.begin_at(millisecond_of(*wider));
-                if (!open(seconds_, *wider, limit, owner)) return false;
+            } else if (const auto second = first_until(seconds_, until)) {
+                move_on(milliseconds_, narrower_of(*second));
+                if (!open(seconds_, *second, limit, owner)) return false;
+            } else if (const auto wide = first_until(long_, until)) {
+                move_on(seconds_, narrower_of(*wide));
+                move_on(milliseconds_, narrower_of(narrower_of(*wide)));
+                if (!open(long_, *wide, limit, owner)) return false;
             } else {
                 return true;
             }
         }
+    }
+    /// A ring that has nothing before `bucket` may go on to it, so that it covers what comes from a wider one.
+    template <class Ring>
+    static void move_on(Ring& ring, typename Ring::BucketNumber bucket) noexcept {
+        if (bucket > ring.first()) ring.begin_at(bucket);
     }
 
     template <class Ring>
@@ -378,6 +403,7 @@ class Schedule {
         if (parked) milliseconds_.reserve_more(batch.count);
         if (!beyond) return;
         seconds_.reserve_more(batch.count);
+        long_.reserve_more(batch.count);
         far_.reserve_more(batch.count);
     }
 
@@ -386,6 +412,7 @@ class Schedule {
     MinHeap<Entry> near_, far_;
     MillisecondRing milliseconds_;
     SecondRing seconds_;
+    LongRing long_;
 };
 
 }  // namespace vigil

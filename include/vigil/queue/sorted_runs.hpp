@@ -63,7 +63,7 @@ class SortedRuns {
         if (head.next == head.end) {
             heads_.pop();
             if (heads_.empty() && start_ == entries_.size()) {
-                entries_.clear();
+                entries_.shrink_to(0);
                 start_ = 0;
             }
         } else {
