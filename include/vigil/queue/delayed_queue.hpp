@@ -107,7 +107,7 @@ class DelayedQueue {
             const Lent lent(values_, head);
             if (!offer_to(sink, DueValue<T>{head.due, head.value})) return false;
         }
-        (void)values_.remove(head);
+        [[maybe_unused]] const T taken = values_.remove(head);  // destroyed last: that may change the queue too
         observer_.removed(slot_of(head.handle));
         return true;
     }

@@ -411,14 +411,20 @@ class SlotRing {
             }
             if (evicted.refused) return false;
             ++evicted.items;
-            record.value = T{};
+            [[maybe_unused]] const T taken =
+                std::exchange(record.value, T{});  // destroyed last: that may change the ring too
             release(entry.number);
+            if (open_.top().sequence == entry.sequence) drop_first();
             sweep();
-            if (open_.top().sequence != entry.sequence) return true;
+            return true;
         }
+        drop_first();
+        return true;
+    }
+
+    void drop_first() noexcept {
         open_.pop();
         --entries_;
-        return true;
     }
 
     /// Clears away some of what was cancelled, if that is more than what is there.
@@ -429,13 +435,18 @@ class SlotRing {
         const bool more = lists_.filter_next(*sweep_.walk, dropped,
                                              [&](Number number) { return lies_in(number, sweep_.first, sweep_.last); });
         entries_ -= dropped;
+        if (!more || forget_swept_list_if_empty()) sweep_.walk.reset();
+    }
+    bool forget_swept_list_if_empty() noexcept {
         if (sweep_.in_groups) {
             const auto group = groups_.find(floor_divide(sweep_.first, group_size()));
-            if (group->second.empty()) groups_.erase(group);
-        } else if (list_at(sweep_.first).empty()) {
-            occupied_.reset(index_of(sweep_.first));
+            if (!group->second.empty()) return false;
+            groups_.erase(group);
+            return true;
         }
-        if (!more) sweep_.walk.reset();
+        if (!list_at(sweep_.first).empty()) return false;
+        occupied_.reset(index_of(sweep_.first));
+        return true;
     }
     /// First the lists of the slots, then those of the groups. False after the last one.
     bool sweep_next_list() noexcept {
