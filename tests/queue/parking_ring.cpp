@@ -158,7 +158,8 @@ TEST_CASE("A bucket is for what is due in its millisecond, before the beginning 
     STATIC_REQUIRE(MillisecondRing::bucket_of(TimePoint{-1024us}) == -1);
     STATIC_REQUIRE(MillisecondRing::bucket_of(TimePoint{-1025us}) == -2);
     STATIC_REQUIRE(MillisecondRing::start_of(MillisecondRing::bucket_of(TimePoint::min())) == TimePoint::min());
-    STATIC_REQUIRE(MillisecondRing::start_of(MillisecondRing::bucket_of(TimePoint::max())) == TimePoint::max() - 1023us);
+    STATIC_REQUIRE(MillisecondRing::start_of(MillisecondRing::bucket_of(TimePoint::max())) ==
+                   TimePoint::max() - 1023us);
 }
 
 TEST_CASE("ParkingRing covers as many buckets as it has, from its first on") {

@@ -606,3 +606,19 @@ TEST_CASE("PriorityHashQueue loses nothing when memory runs out in evict_due") {
     }
     REQUIRE(failures >= 10);
 }
+
+TEST_CASE("What is left when memory ran out in evict_due and the others were cancelled is due as before") {
+    for (std::size_t allowed = 0; allowed < 10; ++allowed) {
+        CAPTURE(allowed);
+        CheckedQueue<PriorityHashQueue> checked(TimePoint{}, 1);
+        for (std::size_t number = 0; number < 4000; ++number) {
+            checked.push({key_of(number), "", "", TimePoint{5s}, {}});
+        }
+        checked.now = TimePoint{5s};
+        checked.evict_with(allowed);
+        while (checked.model.items().size() > 1) checked.cancel(checked.model.first().key);
+        checked.compare_all();
+        checked.evict_due(unlimited);
+        REQUIRE(checked.queue.empty());
+    }
+}

@@ -23,7 +23,7 @@ inline TimePoint random_due(Random& random, TimePoint now) {
         now > TimePoint::min() + 1min ? now - Duration{random.below(60'000'000)} : now,
         TimePoint{Duration{now.time_since_epoch().count() & ~std::int64_t{0xfffff}}},  // the same for many, just past
         TimePoint{Duration{now.time_since_epoch().count() | 0xfffff}},                 // and soon to come
-        MillisecondRing::start_of(MillisecondRing::bucket_of(within(18s))),                    // where a bucket begins
+        MillisecondRing::start_of(MillisecondRing::bucket_of(within(18s))),            // where a bucket begins
         within(3ms),
         within(17s),
         within(17s),

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <utility>
@@ -427,15 +428,27 @@ class SlotRing {
         --entries_;
     }
 
-    /// Clears away some of what was cancelled, if that is more than what is there.
+    /// Clears away some of what was cancelled, if that is more than what is there: more of it than comes with one
+    /// cancel(), so that it gets less.
     void sweep() noexcept {
-        if (entries_ - size_ <= size_ + stale_allowed) return;
-        if (!sweep_.walk && !sweep_next_list()) return;
-        std::size_t dropped = 0;
-        const bool more = lists_.filter_next(*sweep_.walk, dropped,
-                                             [&](Number number) { return lies_in(number, sweep_.first, sweep_.last); });
-        entries_ -= dropped;
-        if (!more || forget_swept_list_if_empty()) sweep_.walk.reset();
+        for (int steps = 0; steps < 4 && entries_ - size_ > size_ + stale_allowed; ++steps) {
+            if (!sweep_.walk && !sweep_next_list()) return sweep_opened();
+            std::size_t dropped = 0;
+            const bool more = lists_.filter_next(
+                *sweep_.walk, dropped, [&](Number number) { return lies_in(number, sweep_.first, sweep_.last); });
+            entries_ -= dropped;
+            if (!more || forget_swept_list_if_empty()) sweep_.walk.reset();
+        }
+    }
+    /// When sinks refuse, cancelled ones may pile up behind what they refuse.
+    void sweep_opened() noexcept {
+        const std::size_t before = open_.size();
+        if (before <= size_ + stale_allowed / 2) return;
+        try {
+            open_.keep([&](const Entry& entry) { return records_[entry.number].sequence == entry.sequence; });
+        } catch (const std::bad_alloc&) {  // then they go when their turn comes
+        }
+        entries_ -= before - open_.size();
     }
     bool forget_swept_list_if_empty() noexcept {
         if (sweep_.in_groups) {
