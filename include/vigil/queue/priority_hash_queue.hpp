@@ -282,6 +282,10 @@ class BasicPriorityHashQueue {
     [[nodiscard]] SlotNumber find_any(Hash hash, std::string_view key) const noexcept {
         return index_.find(hash, [&](SlotNumber number) { return slots_[number].data.bytes.has_key(key); });
     }
+    [[nodiscard]] bool is_open(SlotNumber number, std::string_view key) const noexcept {
+        const Data& data = slots_[number].data;
+        return data.state == State::open && data.bytes.has_key(key);
+    }
     [[nodiscard]] SlotNumber find_slot(Hash hash, std::string_view key) const noexcept {
         const SlotNumber number = find_any(hash, key);
         return number != no_slot && slots_[number].data.state == State::leaving ? no_slot : number;

@@ -23,6 +23,7 @@ template <class Observer>
 std::size_t BasicPriorityHashQueue<Observer>::push(TimePoint now, std::span<const Push> pushes) {
     constexpr std::size_t ahead = 32;
     std::array<Hash, ahead> hashes;
+    std::array<SlotNumber, ahead> guesses;
     std::size_t done = 0;
     while (done < pushes.size()) {
         const auto group = pushes.subspan(done, std::min(ahead, pushes.size() - done));
@@ -32,14 +33,15 @@ std::size_t BasicPriorityHashQueue<Observer>::push(TimePoint now, std::span<cons
             schedule_.prefetch_first(group[index].due);
         }
         for (std::size_t index = 0; index < group.size(); ++index) {
-            const SlotNumber number = index_.guess(hashes[index]);
-            if (number != no_slot) prefetch_slot(slots_[number]);
+            guesses[index] = index_.guess(hashes[index]);
+            if (guesses[index] != no_slot) prefetch_slot(slots_[guesses[index]]);
             schedule_.prefetch_second(group[index].due);
         }
         for (std::size_t index = 0; index < group.size(); ++index) {
             try {
                 const auto& [key, data, due, options] = group[index];
-                const SlotNumber number = find_any(hashes[index], key);
+                const bool guessed = guesses[index] != no_slot && is_open(guesses[index], key);
+                const SlotNumber number = guessed ? guesses[index] : find_any(hashes[index], key);
                 if (number == no_slot || !update_in_place(number, data, due, options)) {
                     push(now, hashes[index], number, {key, data, due, options});
                 }
