@@ -201,6 +201,24 @@ TEST_CASE("A sink that removes what it is given finds it gone, and may remove an
     REQUIRE(move_due(queue, TimePoint{3s}) == Values{12});
 }
 
+TEST_CASE("DelayedQueue moves what is left of thousands due at once when the rest is removed halfway") {
+    for (const std::size_t limit : {1, 10, 100}) {
+        for (const std::size_t kept : {1, 10, 1500}) {
+            CAPTURE(limit, kept);
+            Queue queue;
+            std::vector<Queue::Handle> handles;
+            for (int value = 0; value < 3000; ++value) handles.push_back(queue.offer(TimePoint{}, int{value}, 5s));
+            queue.offer(TimePoint{}, 3000, 9s);
+            const std::size_t moved = queue.evict_due(TimePoint{5s}, limit, take_all).items;
+            for (std::size_t value = moved + kept; value < 3000; ++value) queue.remove(handles[value]);
+            REQUIRE(queue.next_due() == TimePoint{5s});
+            REQUIRE(queue.check());
+            REQUIRE(move_due(queue, TimePoint{5s}).size() == kept);
+            REQUIRE(move_due(queue, TimePoint{9s}) == Values{3000});
+        }
+    }
+}
+
 TEST_CASE("A value that was refused, or whose sink threw, is as it was") {
     Queue queue;
     const auto handle = queue.offer(TimePoint{}, 0, 1s);

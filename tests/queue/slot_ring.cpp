@@ -363,14 +363,23 @@ TEST_CASE("SlotRing needs little memory for timers that are put and cancelled fo
 
 TEST_CASE("SlotRing needs little memory for what is due but refused, and cancelled for ever") {
     Ring ring;
-    ring.put(TimePoint{1s}, 7);
+    ring.put(TimePoint{1s}, 0);
     const auto refuse = [](const DueValue<int>&) { return false; };
-    for (int count = 0; count < 100'000; ++count) {
-        const auto handle = ring.put(TimePoint{1s}, 8);
+    expect(ring.advance(TimePoint{3s}, 100, refuse).refused, "nobody takes anything");
+    std::vector<Ring::Handle> live;
+    for (int value = 1; value < 100; ++value) live.push_back(ring.put(TimePoint{1s}, int{value}));
+    for (std::size_t step = 0; step < 100'000; ++step) {
+        auto& handle = live[step % live.size()];
+        const auto before = std::exchange(handle, ring.put(TimePoint{1s}, static_cast<int>(1 + step % live.size())));
+        expect(ring.cancel(before).has_value(), "it can be cancelled");
         expect(ring.advance(TimePoint{3s}, 100, refuse).refused, "nobody takes anything");
-        expect(ring.cancel(handle) == 8, "it can be cancelled");
         expect(ring.entries() <= 3 * ring.size() + 10'000, "what is cancelled is cleared away");
+        if (step % 1000 == 0) expect(ring.check(), "check()");
     }
+    Values fired = advance(ring, TimePoint{3s});
+    REQUIRE(fired.front() == 0);
+    std::sort(fired.begin(), fired.end());
+    REQUIRE(fired == zero_to(100));
 }
 
 TEST_CASE("SlotRing loses nothing that is put into a slot from which it has cleared away what was cancelled") {

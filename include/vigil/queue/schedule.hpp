@@ -73,7 +73,9 @@ class Schedule {
         consider(long_.earliest());
         if (!near_.empty()) consider(near_.top().due);
         if (!far_.empty()) consider(far_.top().due);
-        if (in_opened_ > 0 && !opened_.empty()) consider(opened_.top().due);
+        if (in_opened_ == 0) return earliest;
+        if (!opened_.empty()) consider(opened_.top().due);
+        if (const Entry* least = opened_.least_of_open_run()) consider(least->due);
         return earliest;
     }
 
@@ -127,9 +129,13 @@ class Schedule {
     [[nodiscard]] const Entry* first(TimePoint now, std::size_t& limit, Owner&& owner) {
         for (;;) {
             if (!drop_removed(limit, owner) || !open_what_may_be_first(now, limit, owner)) return nullptr;
+            if (opened_.least_of_open_run() != nullptr) {  // the rest of its bucket was removed
+                opened_.close();
+                continue;
+            }
             MinHeap<Entry>* heap = first_heap();
             if (!opened_.empty() && (heap == nullptr || opened_.top() < heap->top())) {
-                if (!is_there(opened_.top(), owner)) continue;  // it was removed before its run was closed
+                if (!is_there(opened_.top(), owner)) continue;  // removed before its run was closed
                 return opened_.top().due <= now ? &opened_.top() : nullptr;
             }
             if (heap == nullptr || heap->top().due > now) return nullptr;

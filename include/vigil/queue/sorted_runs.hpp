@@ -28,6 +28,11 @@ class SortedRuns {
     [[nodiscard]] std::size_t bytes() const noexcept { return entries_.bytes() + heads_.bytes(); }
     [[nodiscard]] const Entry& top() const noexcept { return heads_.top().entry; }
 
+    /// The least of the open run; null if that is empty.
+    [[nodiscard]] const Entry* least_of_open_run() const noexcept {
+        return start_ == entries_.size() ? nullptr : &least_;
+    }
+
     /// After this the next `count` calls of push() and gather(), and the close() after them, cannot fail.
     void reserve_more(std::size_t count) {
         entries_.reserve_more(count);
@@ -37,7 +42,12 @@ class SortedRuns {
     /// Adds one to the open run: it is not seen before close().
     void gather(const Entry& entry) {
         if (entries_.size() % Entries::page_size == 0) close();
-        in_order_ = in_order_ && (entries_.size() == start_ || !(entry < entries_.back()));
+        if (entries_.size() == start_) {
+            least_ = entry;
+        } else {
+            in_order_ = in_order_ && !(entry < entries_.back());
+            if (!in_order_ && entry < least_) least_ = entry;
+        }
         entries_.emplace_back(entry);
         ++size_;
     }
@@ -103,6 +113,9 @@ class SortedRuns {
                 if (entries_[next] < *last) return false;
             }
         }
+        for (std::size_t index = start_; index < entries_.size(); ++index) {
+            if (entries_[index] < least_) return false;
+        }
         return heads_.check() && start_ <= entries_.size() && counted + entries_.size() - start_ == size_;
     }
 
@@ -120,7 +133,8 @@ class SortedRuns {
     Entries entries_;
     std::size_t size_ = 0;
     std::size_t start_ = 0;  // of the open run
-    bool in_order_ = true;   // of the open run
+    bool in_order_ = true;   // whether the open run is
+    Entry least_{};          // of the open run
 };
 
 }  // namespace vigil
