@@ -861,6 +861,25 @@ TEST_CASE("An item that is refused by a sink that pushed its key is sealed") {
     REQUIRE(evict_all(queue, TimePoint{2s}) == Texts{"k=old"});
 }
 
+TEST_CASE("What was due and refused can be moved later and earlier") {
+    PriorityHashQueue queue;
+    constexpr int items = 3000;
+    for (int number = 0; number < items; ++number) queue.push(start, key_of(number), "", TimePoint{5s});
+    queue.evict_due(TimePoint{5s}, unlimited, [](const KeyedItem&) { return false; });
+    Texts expected;
+    for (int number = 0; number < items; ++number) {
+        const TimePoint due{number % 3 == 0 ? 6s : 4s};
+        if (number % 2 == 0) queue.push(TimePoint{5s}, key_of(number), "new", due);
+        if (number % 2 == 1) queue.reschedule(TimePoint{5s}, key_of(number), due);
+        if (number % 3 == 0) expected.push_back(key_of(number) + (number % 2 == 0 ? "=new" : "="));
+    }
+    REQUIRE(queue.check());
+    REQUIRE(evict_all(queue, TimePoint{4s}).size() == items - expected.size());
+    REQUIRE(evict_all(queue, TimePoint{6s} - 1us).empty());
+    REQUIRE(evict_all(queue, TimePoint{6s}) == expected);
+    REQUIRE(queue.empty());
+}
+
 TEST_CASE("A sink may cancel, move and push other keys") {
     PriorityHashQueue queue;
     for (const char* key : {"a", "b", "c", "d"}) queue.push(start, key, "1", TimePoint{2s});

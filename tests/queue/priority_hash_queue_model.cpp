@@ -531,23 +531,58 @@ TEST_CASE("PriorityHashQueue is as it was when memory runs out as an item is sea
     checked.drain(unlimited);
 }
 
-TEST_CASE("PriorityHashQueue is as it was when memory runs out as what was parked is moved or sealed") {
-    const PushOptions plain, second{.max_count = 2}, too_long{.mode = DataMode::append, .max_bytes = 10};
-    const std::string long_data(100, 'x');
-    for (const PushOptions& options : {plain, second, too_long}) {
-        CheckedQueue<PriorityHashQueue> checked(TimePoint{}, 1);
-        for (std::size_t number = 0; number < 3000; ++number) {
-            checked.push({key_of(number), "", "", TimePoint{1h}, {}});
+TEST_CASE("PriorityHashQueue is as it was when memory runs out as what is parked or due is moved or sealed") {
+    struct Case {
+        const char* name;
+        PushOptions options;
+        TimePoint now;
+        TimePoint due;
+        std::size_t first_key;
+        std::string data;
+    };
+    constexpr std::size_t items = 3000;
+    const TimePoint start{}, parked_until{1h}, earlier{1s}, later{2h};
+    const PushOptions append{.mode = DataMode::append};
+    const Case cases[] = {
+        {"moved earlier", {}, start, earlier, 0, ""},
+        {"sealed by the second push", {.max_count = 2}, start, later, 0, ""},
+        {"sealed with the new one", {.mode = DataMode::append, .max_bytes = 9}, start, later, 0, std::string(10, 'x')},
+        {"new, and sealed at once", {.max_count = 1}, start, later, items, ""},
+        {"due already, and replaced", {}, parked_until, later, 0, ""},
+        {"due already, and appended to", append, parked_until, later, 0, ""},
+    };
+    for (const Case& tested : cases) {
+        CAPTURE(tested.name);
+        CheckedQueue<PriorityHashQueue> checked(start, 1);
+        for (std::size_t number = 0; number < items; ++number) {
+            checked.push({std::to_string(number), "", "", parked_until, {}});
         }
+        checked.now = tested.now;
+        checked.evict_due(unlimited, [](const KeyedItem&) { return decltype(checked)::Answer::refuse; });
         std::size_t failures = 0;
-        for (std::size_t number = 0; number < 3000; ++number) {
-            const Message message{key_of(number), options.max_bytes ? long_data : "", "",
-                                  TimePoint{options.max_count ? 2h : 1s} + number * 2ms, options};
+        for (std::size_t number = 0; number < items; ++number) {
+            const Message message{std::to_string(tested.first_key + number), tested.data, "", tested.due + number * 2ms,
+                                  tested.options};
             failures += failures_of(checked, [&](std::size_t allowed) { return checked.push(message, allowed); });
         }
         REQUIRE(failures >= 3);
         checked.drain(unlimited);
     }
+}
+
+TEST_CASE("PriorityHashQueue is as it was when memory runs out as a sink pushes the key that it has") {
+    CheckedQueue<PriorityHashQueue> checked(TimePoint{}, 1);
+    for (std::size_t number = 0; number < 3000; ++number) checked.push({key_of(number), "", "", TimePoint{5s}, {}});
+    checked.now = TimePoint{5s};
+    std::size_t failures = 0, offers = 0;
+    checked.evict_due(unlimited, [&](const KeyedItem& item) {
+        const Message message{std::string(item.key), "", "", TimePoint{10s} + ++offers * 2ms, {}};
+        failures += failures_of(checked, [&](std::size_t allowed) { return checked.push(message, allowed); });
+        return decltype(checked)::Answer::take;
+    });
+    REQUIRE(offers == 3000);
+    REQUIRE(failures >= 3);
+    checked.drain(unlimited);
 }
 
 TEST_CASE("PriorityHashQueue is as it was when memory runs out in a restore") {

@@ -52,7 +52,9 @@ class CheckedRuns {
             runs.gather(entry_of(key));
         }
         if (in_pages_++ % page_size == 0) show_gathered();  // a run lies in one page
-        gathered_.push_back({key, next_sequence_++});
+        const Known gathered{key, next_sequence_++};
+        least_ = gathered_.empty() ? gathered : std::min(least_, gathered);
+        gathered_.push_back(gathered);
         compare();
     }
     void close(std::size_t allowed_allocations = unlimited) {
@@ -122,6 +124,9 @@ class CheckedRuns {
     void compare() const {
         expect(runs.size() == size(), "size() counts all");
         expect(runs.empty() == shown_.empty(), "it is empty if nothing is shown");
+        const Entry* least = runs.least_of_open_run();
+        expect((least == nullptr) == gathered_.empty(), "what is not shown yet is known");
+        expect(least == nullptr || Known{least->key, least->sequence} == least_, "and the least of it");
         if (shown_.empty()) return;
         const Entry& top = runs.top();
         expect(Known{top.key, top.sequence} == *shown_.begin(), "the least is on top");
@@ -130,6 +135,7 @@ class CheckedRuns {
 
     std::set<Known> shown_;
     std::vector<Known> gathered_;
+    Known least_;               // of those
     std::size_t in_pages_ = 0;  // all that were gathered since it was empty
     std::uint64_t next_sequence_ = 0;
 };

@@ -30,6 +30,7 @@ class KeyedData {
     }
     [[nodiscard]] bool has_key(std::string_view key) const noexcept {
         if (key.size() != key_size_) return false;
+        if (key.empty()) return true;
         const char* own = bytes();
         if (key.size() < 8 || key.size() > 16) return std::memcmp(own, key.data(), key.size()) == 0;
         // Most keys are like this, and two loads are a third of the call.
