@@ -65,7 +65,7 @@ struct Ahead {
 
 // The budget is 1 ms; a shared machine may take the processor away for much longer. Without a budget a million items
 // take hundreds.
-constexpr Duration never_this_late = 50ms;
+constexpr Duration never_this_late = 200ms;
 
 }  // namespace
 
