@@ -966,6 +966,8 @@ TEST_CASE("What find() shows can be passed back in") {
         }
         queue.push(start, key, "x", TimePoint{1s}, {.type = item().data.front(), .mode = DataMode::append});
         REQUIRE(item().type == "type");
+        queue.push(start, key, std::string(9000, 'x'), TimePoint{1s}, {.type = item().type});
+        REQUIRE(item().type == "type");
         queue.push(start, key, data, TimePoint{1s});
         queue.push(start, key, "x", TimePoint{1s}, {.type = item().data.front()});
         REQUIRE(item().type == data);
