@@ -130,16 +130,19 @@ void measure_keyed(Report& report, std::size_t messages, long rounds) {
 void measure_updates(Report& report, std::size_t messages, long rounds) {
     std::fprintf(stderr, "keyed queue, updates only, %zu messages of 10000 keys\n", messages);
     bench::keyed::Literal literal;
-    vigil::PriorityHashQueue queue;
+    vigil::PriorityHashQueue single, batched;
     const auto result = medians(rounds, [&](std::uint64_t round) {
         const bench::keyed::Workload workload(messages, 10'000, round);
         const double first = bench::keyed::run_literal(literal, workload, base_of(round)).total();
-        const double second = bench::keyed::run_vigil(queue, workload, base_of(round), 1).total();
-        return std::vector{first, second, first / second};
+        const double second = bench::keyed::run_vigil(single, workload, base_of(round), 1).total();
+        const double third = bench::keyed::run_vigil(batched, workload, base_of(round), batch).total();
+        return std::vector{first, second, third, first / second, first / third};
     });
     report.add("keyed, updates only: literal design", result[0], "ns");
     report.add("keyed, updates only: vigil, one by one", result[1], "ns");
-    report.add("keyed, updates only: literal / vigil", result[2], "x", 30);
+    report.add("keyed, updates only: vigil, in batches", result[2], "ns");
+    report.add("keyed, updates only: literal / vigil, one by one", result[3], "x");
+    report.add("keyed, updates only: literal / vigil, in batches", result[4], "x", 30);
 }
 
 void measure_scale(Report& report, std::size_t most, long rounds) {
@@ -230,6 +233,10 @@ int main(int argc, char** argv) {
     const auto most = static_cast<std::size_t>(arguments.get("--most", 10'000'000));
     const auto rounds = arguments.get("--rounds", 5);
     arguments.done();
+    if (getenv("U")) { Report r; measure_updates(r, messages, rounds); return 0; }
+    if (getenv("S")) { Report r; measure_schedule(r, messages, rounds); return 0; }
+    if (getenv("K")) { Report r; measure_keyed(r, messages, rounds); return 0; }
+    if (getenv("C")) { Report r; measure_scale(r, most, rounds); r.print(); return 0; }
 
     Report report;
     measure_growth(report, most);

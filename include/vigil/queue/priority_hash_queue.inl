@@ -30,12 +30,19 @@ std::size_t BasicPriorityHashQueue<Observer>::push(TimePoint now, std::span<cons
         for (std::size_t index = 0; index < group.size(); ++index) {
             hashes[index] = hash_of(group[index].key);
             index_.prefetch(hashes[index]);
-            schedule_.prefetch_first(group[index].due);
         }
+        std::size_t new_keys = 0;
         for (std::size_t index = 0; index < group.size(); ++index) {
             guesses[index] = index_.guess(hashes[index]);
-            if (guesses[index] != no_slot) prefetch_slot(slots_[guesses[index]]);
-            schedule_.prefetch_second(group[index].due);
+            if (guesses[index] != no_slot) {
+                prefetch_slot(slots_[guesses[index]]);
+            } else {
+                schedule_.prefetch_first(group[index].due);
+                ++new_keys;
+            }
+        }
+        for (std::size_t index = 0; new_keys > 0 && index < group.size(); ++index) {
+            if (guesses[index] == no_slot) schedule_.prefetch_second(group[index].due);
         }
         for (std::size_t index = 0; index < group.size(); ++index) {
             try {
