@@ -233,10 +233,6 @@ int main(int argc, char** argv) {
     const auto most = static_cast<std::size_t>(arguments.get("--most", 10'000'000));
     const auto rounds = arguments.get("--rounds", 5);
     arguments.done();
-    if (getenv("U")) { Report r; measure_updates(r, messages, rounds); return 0; }
-    if (getenv("S")) { Report r; measure_schedule(r, messages, rounds); return 0; }
-    if (getenv("K")) { Report r; measure_keyed(r, messages, rounds); return 0; }
-    if (getenv("C")) { Report r; measure_scale(r, most, rounds); r.print(); return 0; }
 
     Report report;
     measure_growth(report, most);

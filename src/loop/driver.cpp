@@ -107,15 +107,16 @@ void Driver::work_within_budget() {
 
 /// A timer for the earliest due. The loop runs one without delay in its next turn: until then others have theirs.
 void Driver::arm() {
-    disarm();
     const auto due = earliest();
-    if (!due) return;
+    if (!due) return disarm();
     const TimePoint now = loop_.now();
-    timer_ = loop_.add_timer(*due > now ? *due - now : Duration::zero(), [this] {
+    const TimerId timer = loop_.add_timer(*due > now ? *due - now : Duration::zero(), [this] {
         timer_ = {};
         armed_for_ = TimePoint::max();
         work();
     });
+    disarm();  // not before there is another
+    timer_ = timer;
     armed_for_ = *due;
 }
 

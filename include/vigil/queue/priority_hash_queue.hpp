@@ -108,7 +108,7 @@ class BasicPriorityHashQueue {
     }
 
     /// The same for each of them in turn, but faster: memory is fetched ahead. Gives how many were pushed: all, unless
-    /// memory runs out after some. Throws if there is not enough for the first.
+    /// one cannot be, because memory runs out or it is too long. Throws if that is the first.
     std::size_t push(TimePoint now, std::span<const Push> pushes);
 
     /// The item with the lowest due if that is not after `now`.

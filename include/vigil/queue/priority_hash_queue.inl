@@ -52,7 +52,7 @@ std::size_t BasicPriorityHashQueue<Observer>::push(TimePoint now, std::span<cons
                 if (number == no_slot || !update_in_place(number, data, due, options)) {
                     push(now, hashes[index], number, {key, data, due, options});
                 }
-            } catch (const std::bad_alloc&) {
+            } catch (const std::exception&) {  // bad_alloc or length_error
                 if (done == 0) throw;
                 return done;
             }

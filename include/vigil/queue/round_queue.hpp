@@ -84,8 +84,9 @@ class RoundQueue {
         }
         see(now);
         Record& record = records_[slot];
-        // Assigned to, a long string would keep its memory for a short one.
-        (void)std::exchange(record.value, std::move(value));
+        // Assigned to, a long string would keep its memory for a short one. The old value goes last: it may change the
+        // queue when it is destroyed.
+        [[maybe_unused]] const T old = std::exchange(record.value, std::move(value));
         record.created = latest_;
         record.times_taken = 0;
         by_age_.push_back(records_, slot);

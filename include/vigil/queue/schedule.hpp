@@ -15,10 +15,11 @@
 
 namespace vigil {
 
-/// What falls due when, in exact order of (due, sequence). Two rings park what is not due yet: one of milliseconds for
-/// the next 17 s and one of seconds for the next hours, which feeds the first. A bucket of milliseconds is opened,
-/// which means put in order, when its time has come and what is due before it has gone. Min-heaps hold the rest: what
-/// is due before the first ring begins, and what is due after the hours. A schedule of few entries is just a heap.
+/// What falls due when, in exact order of (due, sequence). Three rings park what is not due yet: one of milliseconds
+/// for the next 17 s, one of seconds for the next hours and one of quarters of an hour for the next months; each feeds
+/// the one before. A bucket of milliseconds is opened, which means put in order, when its time has come and what is due
+/// before it has gone. Min-heaps hold the rest: what is due before the first ring begins, and what is due after the
+/// months. A schedule of few entries is just a heap. It holds at most 500 million.
 ///
 /// An entry belongs to a slot of its owner, who keeps its due, its sequence and its place. The owner may give it a
 /// later due and a new sequence without telling (re-arm): when the old due comes up, the entry goes where it belongs.
@@ -230,7 +231,7 @@ class Schedule {
         opened_.each([&](const Entry& entry) { opened += is_there(entry, owner); });
         return opened == in_opened_ && opened_.check() && check_heap(Area::near, near_) &&
                check_heap(Area::far, far_) && check_ring(Area::milliseconds, milliseconds_) &&
-               check_ring(Area::seconds, seconds_) && known;
+               check_ring(Area::seconds, seconds_) && check_ring(Area::months, long_) && known;
     }
 
    private:

@@ -4,8 +4,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
-#include <map>
 #include <new>
 #include <optional>
 #include <stdexcept>
@@ -16,10 +14,9 @@
 #include <vigil/queue/due_value.hpp>
 #include <vigil/queue/free_slots.hpp>
 #include <vigil/queue/observer.hpp>
-#include <vigil/queue/occupancy.hpp>
 #include <vigil/queue/paged_array.hpp>
-#include <vigil/queue/slot_lists.hpp>
 #include <vigil/queue/sorted_runs.hpp>
+#include <vigil/queue/tick_lists.hpp>
 #include <vigil/queue/timed_queue.hpp>
 
 namespace vigil {
@@ -33,24 +30,23 @@ struct SlotRingOptions {
 /// TimedQueue.
 ///
 /// Ticks lie at the multiples of their length. A value fires at the first tick that is not before its due: never early,
-/// less than a tick late; in order of (due, sequence). Value and slot are found by
+/// less than a tick late; in order of (due, sequence). Its slot is found by
 ///
 ///     tick number = due / tick, rounded up        slot = tick number % slots        turn = tick number / slots
 ///
-/// and the ring holds only values of less than one turn ahead. Those of later turns wait in groups of neighbouring
-/// slots and cost nothing until theirs comes, when the group moves into the ring. The ring goes from one occupied slot
-/// to the next, over any number of ticks at once; an empty one has nothing to do. What the slot that it has reached
-/// holds is put in order by a min-heap.
+/// and TickLists keeps the number of the value there if that is less than one turn ahead. Those of later turns wait in
+/// groups of neighbouring slots and cost nothing until theirs comes, when the group moves into the ring. The ring goes
+/// from one occupied slot to the next, over any number of ticks at once; an empty one has nothing to do. What the slot
+/// that it has reached holds is put in order by a min-heap.
 ///
 /// cancel() touches only the value; its number stays in the list of its slot and is passed over there. Once these are
 /// more than the values, each cancel() also clears away some of them.
 ///
-/// Invariants: each value's number is in the list of its slot, in that of its group, or in the heap; a slot is marked
-/// as occupied if its list is not empty; a handle is never given out twice. put and cancel O(1), but O(log n) in the
-/// number of groups for a value of a later turn; advance O(1) for each value, O(log n) in the number of those that
-/// share its slot. About 30 bytes each beyond the value. put() leaves the ring as it was if memory runs out; advance()
-/// loses nothing then. Move-only; T must be movable without exceptions. Free places hold a T{} or one that was moved
-/// from, which should own nothing.
+/// Invariants: each value's number is in the list of its slot, in that of its group, or in the heap; a handle is never
+/// given out twice. put and cancel O(1), but O(log n) in the number of groups for a value of a later turn; advance O(1)
+/// for each value, O(log n) in the number of those that share its slot. About 30 bytes each beyond the value. put()
+/// leaves the ring as it was if memory runs out; advance() loses nothing then. Move-only; T must be movable without
+/// exceptions. Free places hold a T{} or one that was moved from, which should own nothing.
 template <class T, class Observer = NoObserver>
 class SlotRing {
    public:
@@ -58,36 +54,24 @@ class SlotRing {
 
     /// Throws std::invalid_argument for a tick of less than 1 ms, and for no slots.
     explicit SlotRing(SlotRingOptions options = {}, Observer observer = {})
-        : tick_(options.tick.count()),
-          slots_(static_cast<std::int64_t>(options.slots)),
-          last_tick_(TimePoint::max().time_since_epoch().count() / std::max<std::int64_t>(tick_, 1)),
-          lists_of_slots_(options.slots),
-          occupied_(std::max<std::size_t>(options.slots, 1)),
-          observer_(std::move(observer)) {
-        if (options.tick < std::chrono::milliseconds{1})
-            throw std::invalid_argument("SlotRing: a tick is at least 1 ms");
-        if (options.slots == 0) throw std::invalid_argument("SlotRing: there must be a slot");
-    }
+        : tick_(checked(options).tick.count()),
+          last_tick_(TimePoint::max().time_since_epoch().count() / tick_),
+          lists_(options.slots),
+          observer_(std::move(observer)) {}
     SlotRing(SlotRing&&) noexcept = default;
     SlotRing& operator=(SlotRing&&) noexcept = default;
     ~SlotRing() = default;
 
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
     [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
-    [[nodiscard]] std::size_t bytes() const noexcept {
-        return records_.bytes() + lists_.bytes() + open_.bytes() + lists_of_slots_.capacity() * sizeof(List) +
-               groups_.size() * (sizeof(typename Groups::value_type) + 4 * sizeof(void*));
-    }
+    [[nodiscard]] std::size_t bytes() const noexcept { return records_.bytes() + lists_.bytes() + open_.bytes(); }
     /// Those in lists and heap, with the cancelled ones that are still there.
-    [[nodiscard]] std::size_t entries() const noexcept { return entries_; }
+    [[nodiscard]] std::size_t entries() const noexcept { return lists_.size() + open_.size(); }
 
     [[nodiscard]] Duration tick() const noexcept { return Duration{tick_}; }
-    [[nodiscard]] std::size_t slots() const noexcept { return lists_of_slots_.size(); }
+    [[nodiscard]] std::size_t slots() const noexcept { return lists_.slots(); }
     /// The slot that a value due then belongs to.
-    [[nodiscard]] std::size_t slot_of(TimePoint due) const noexcept {
-        const std::int64_t tick = tick_at_or_after(due);
-        return static_cast<std::size_t>(tick - floor_divide(tick, slots_) * slots_);
-    }
+    [[nodiscard]] std::size_t slot_of(TimePoint due) const noexcept { return lists_.slot_of(tick_at_or_after(due)); }
 
     Handle put(TimePoint due, T value) {
         const Number number = insert(due, std::move(value));
@@ -96,7 +80,7 @@ class SlotRing {
     }
     /// A negative delay counts as none.
     Handle put_after(TimePoint now, Delay delay, T value) {
-        if (entries_ == 0) move_on_to(tick_at_or_before(now));
+        if (entries() == 0) lists_.move_on_to(tick_at_or_before(now));
         return put(saturating_add(now, delay.value()), std::move(value));
     }
     /// As put(), without telling the observer.
@@ -118,10 +102,13 @@ class SlotRing {
         return number == no_number ? nullptr : &records_[number].value;
     }
 
-    /// The tick at which there may be something to fire: early if something was cancelled, late never.
+    /// The tick at which there may be something to fire; never late. Early if what was to fire then is cancelled and
+    /// has not been cleared away, and if a group begins there: its first value may come up to slots / 64 - 1 ticks
+    /// later. That is so until advance() has moved the group into the ring: once all of it is less than a turn ahead
+    /// and nothing is left to fire, or when it reaches that tick.
     [[nodiscard]] std::optional<TimePoint> next_due() const noexcept {
         if (empty()) return std::nullopt;
-        const std::int64_t tick = next_tick();
+        const Tick tick = lists_.next_tick();
         return time_of(open_.empty() ? tick : std::min(tick, tick_at_or_after(open_.top().due)));
     }
 
@@ -131,21 +118,21 @@ class SlotRing {
         Evicted evicted;
         if (std::exchange(advancing_, true)) return evicted;
         const Done done{advancing_};
-        const std::int64_t until = now == TimePoint::max() ? tick_at_or_after(now) : tick_at_or_before(now);
+        const Tick until = now == TimePoint::max() ? tick_at_or_after(now) : tick_at_or_before(now);
         while (limit > 0) {
-            if (!groups_.empty() && groups_.begin()->first * group_size() <= current_) {
+            if (lists_.at_group()) {
                 pull(limit);
-            } else if (List& list = list_at(current_); !list.empty()) {
-                open(list, limit);
+            } else if (lists_.at_slot()) {
+                open(limit);
             } else if (!open_.empty()) {
                 if (tick_at_or_after(open_.top().due) > until) return evicted;
                 --limit;
                 if (!fire(sink, evicted)) return evicted;
-            } else if (const std::int64_t tick = next_tick(); tick <= until) {
-                move_on_to(tick);
+            } else if (const Tick tick = lists_.next_tick(); tick <= until) {
+                lists_.move_on_to(tick);
             } else {
-                move_on_to(until);
-                if (groups_.empty() || !fits(groups_.begin()->first)) return evicted;
+                lists_.move_on_to(until);
+                if (!lists_.group_fits()) return evicted;
                 pull(limit);
             }
         }
@@ -160,24 +147,12 @@ class SlotRing {
     [[nodiscard]] Observer& observer() noexcept { return observer_; }
 
     [[nodiscard]] bool check() const {
+        if (!lists_.check() || !open_.check()) return false;
         std::vector<bool> found(records_.size());
-        std::size_t counted = 0, chunks = 0;
-        const auto look_at = [&](const List& list, std::int64_t first, std::int64_t last) {
-            lists_.each(list, [&](Number number) {
-                ++counted;
-                if (lies_in(number, first, last)) found[number] = true;
-            });
-            return lists_.check(list, chunks);
-        };
-        for (std::int64_t tick = current_; tick < current_ + slots_; ++tick) {
-            if (!look_at(list_at(tick), tick, tick)) return false;
-            if (occupied_.test(index_of(tick)) == list_at(tick).empty()) return false;
-        }
-        for (const auto& [group, list] : groups_) {
-            if (list.empty() || !look_at(list, group * group_size(), (group + 1) * group_size() - 1)) return false;
-        }
+        lists_.each([&](Number number, Ticks ticks) {
+            if (lies_in(number, ticks)) found[number] = true;
+        });
         open_.each([&](const Entry& entry) {
-            ++counted;
             if (records_[entry.number].sequence == entry.sequence) found[entry.number] = true;
         });
         std::size_t live = 0;
@@ -186,18 +161,17 @@ class SlotRing {
             ++live;
             if (!found[number]) return false;
         }
-        return live == size_ && counted == entries_ && lists_.check_count(chunks) && open_.check() &&
-               live + free_.size() + retired_ == records_.size() &&
+        return live == size_ && live + free_.size() + retired_ == records_.size() &&
                free_.check([&](Number number) { return records_[number].link; },
                            [&](Number number) { return records_[number].sequence == 0; });
     }
 
    private:
-    using Number = SlotLists::Number;
-    using List = SlotLists::List;
-    using Groups = std::map<std::int64_t, List>;
+    using Tick = TickLists::Tick;
+    using Ticks = TickLists::Ticks;
+    using Number = TickLists::Number;
+    using Batch = TickLists::Batch;
     static constexpr Number no_number = FreeSlots::none;
-    static constexpr std::int64_t no_tick = std::numeric_limits<std::int64_t>::max();
 
     // How many numbers of cancelled values may lie about before they are cleared away.
     static constexpr std::size_t stale_allowed = 4096;
@@ -225,59 +199,29 @@ class SlotRing {
         ~Done() { flag = false; }
     };
 
-    /// Groups are a fraction of a turn, so that one fits into the ring long before it is due.
-    [[nodiscard]] std::int64_t group_size() const noexcept { return std::max<std::int64_t>(slots_ / 64, 1); }
-    [[nodiscard]] bool fits(std::int64_t group) const noexcept {
-        return (group + 1) * group_size() - 1 - current_ < slots_;
+    static const SlotRingOptions& checked(const SlotRingOptions& options) {
+        if (options.tick < std::chrono::milliseconds{1})
+            throw std::invalid_argument("SlotRing: a tick is at least 1 ms");
+        if (options.slots == 0) throw std::invalid_argument("SlotRing: there must be a slot");
+        return options;
     }
 
-    static std::int64_t floor_divide(std::int64_t number, std::int64_t by) noexcept {
-        return number / by - (number % by < 0);
+    [[nodiscard]] Tick tick_at_or_before(TimePoint time) const noexcept {
+        const std::int64_t count = time.time_since_epoch().count();
+        return count / tick_ - (count % tick_ < 0);
     }
-    [[nodiscard]] std::int64_t tick_at_or_before(TimePoint time) const noexcept {
-        return floor_divide(time.time_since_epoch().count(), tick_);
-    }
-    [[nodiscard]] std::int64_t tick_at_or_after(TimePoint time) const noexcept {
+    [[nodiscard]] Tick tick_at_or_after(TimePoint time) const noexcept {
         const std::int64_t count = time.time_since_epoch().count();
         return count / tick_ + (count % tick_ > 0);
     }
-    [[nodiscard]] TimePoint time_of(std::int64_t tick) const noexcept {
+    [[nodiscard]] TimePoint time_of(Tick tick) const noexcept {
         return tick > last_tick_ ? TimePoint::max() : TimePoint{Duration{tick * tick_}};
     }
-    /// Of a tick less than a turn ahead.
-    [[nodiscard]] std::size_t index_of(std::int64_t tick) const noexcept {
-        const std::int64_t index = current_index_ + (tick - current_);
-        return static_cast<std::size_t>(index < slots_ ? index : index - slots_);
-    }
-    void move_on_to(std::int64_t tick) noexcept {
-        if (tick <= current_) return;
-        current_ = tick;
-        current_index_ = tick % slots_;
-    }
-    [[nodiscard]] List& list_at(std::int64_t tick) noexcept { return lists_of_slots_[index_of(tick)]; }
-    [[nodiscard]] const List& list_at(std::int64_t tick) const noexcept { return lists_of_slots_[index_of(tick)]; }
 
     /// Whether a value is still there, and due at one of these ticks.
-    [[nodiscard]] bool lies_in(Number number, std::int64_t first, std::int64_t last) const noexcept {
+    [[nodiscard]] bool lies_in(Number number, Ticks ticks) const noexcept {
         const Record& record = records_[number];
-        return record.sequence != 0 && record.due > time_of(first - 1) && record.due <= time_of(last);
-    }
-
-    /// The first tick of this turn, from `tick` on, at which a slot is occupied; or no_tick.
-    [[nodiscard]] std::int64_t occupied_from(std::int64_t tick) const noexcept {
-        if (tick - current_ >= slots_) return no_tick;
-        const std::size_t here = index_of(tick);
-        std::size_t next = occupied_.first_from(here);
-        if (next == Occupancy::none) next = occupied_.first_from(0);
-        if (next == Occupancy::none) return no_tick;
-        const auto distance = static_cast<std::int64_t>(next) - static_cast<std::int64_t>(here);
-        const std::int64_t found = tick + (distance < 0 ? distance + slots_ : distance);
-        return found - current_ < slots_ ? found : no_tick;
-    }
-    /// The first tick at which a slot is occupied or a group begins; or no_tick.
-    [[nodiscard]] std::int64_t next_tick() const noexcept {
-        const std::int64_t group = groups_.empty() ? no_tick : groups_.begin()->first * group_size();
-        return std::min(group, occupied_from(current_));
+        return record.sequence != 0 && record.due > time_of(ticks.first - 1) && record.due <= time_of(ticks.last);
     }
 
     [[nodiscard]] Handle handle_of(Number number) const noexcept {
@@ -285,8 +229,8 @@ class SlotRing {
     }
     [[nodiscard]] Number number_of(Handle handle) const noexcept {
         const auto number = static_cast<Number>(static_cast<std::uint64_t>(handle));
-        return number < records_.size() && handle_of(number) == handle && records_[number].sequence != 0 ? number
-                                                                                                         : no_number;
+        if (number >= records_.size() || handle_of(number) != handle) return no_number;
+        return records_[number].sequence != 0 ? number : no_number;
     }
 
     Number insert(TimePoint due, T&& value) {
@@ -301,22 +245,16 @@ class SlotRing {
         record.value = std::move(value);
         record.due = due;
         record.sequence = next_sequence_++;
-        ++entries_;
         ++size_;
         return number;
     }
 
     void place(Number number, TimePoint due, std::uint64_t sequence) {
-        const std::int64_t tick = tick_at_or_after(due);
-        if (tick <= current_) {
+        const Tick tick = tick_at_or_after(due);
+        if (tick <= lists_.current()) {
             open_.push({due, sequence, number});
-        } else if (tick - current_ < slots_) {
-            const std::size_t index = index_of(tick);
-            lists_.add(lists_of_slots_[index], number);
-            occupied_.set(index);
         } else {
-            lists_.reserve_more(1);
-            lists_.add(groups_[floor_divide(tick, group_size())], number);
+            lists_.add(tick, number);
         }
     }
 
@@ -344,54 +282,42 @@ class SlotRing {
 
     /// Moves some of the first group into the ring.
     void pull(std::size_t& limit) {
-        const auto [group, list] = *groups_.begin();
-        const SlotLists::Chunk batch = fetch_first(list);
+        const Ticks ticks = lists_.ticks_of_group();
+        const Batch batch = fetched(lists_.batch_of_group());
         lists_.reserve_more(batch.count);
         open_.reserve_more(batch.count);
-        take(groups_.begin()->second);
+        lists_.take_from_group();
         for (const Number number : batch) {
-            if (lies_in(number, group * group_size(), (group + 1) * group_size() - 1)) {
-                place(number, records_[number].due, records_[number].sequence);
-            } else {
-                --entries_;
-            }
+            if (lies_in(number, ticks)) place(number, records_[number].due, records_[number].sequence);
         }
-        if (groups_.begin()->second.empty()) groups_.erase(groups_.begin());
         limit -= std::min<std::size_t>(limit, batch.count);
     }
 
     /// Moves some of the slot that the ring has reached into the heap.
-    void open(List& list, std::size_t& limit) {
-        const SlotLists::Chunk batch = fetch_first(list);
+    void open(std::size_t& limit) {
+        const Ticks ticks{lists_.current(), lists_.current()};
+        const Batch batch = fetched(lists_.batch_of_slot());
         open_.reserve_more(batch.count);
-        take(list);
-        if (list.empty()) occupied_.reset(index_of(current_));
+        lists_.take_from_slot();
         for (const Number number : batch) {
-            if (lies_in(number, current_, current_)) {
+            if (lies_in(number, ticks)) {
                 open_.gather({records_[number].due, records_[number].sequence, number});
-            } else {
-                --entries_;
             }
         }
-        if (list.empty()) open_.close();
+        if (!lists_.at_slot()) open_.close();
         limit -= std::min<std::size_t>(limit, batch.count);
     }
-    /// The first chunk of a list. While its records are used, those of the next one are fetched.
-    [[nodiscard]] SlotLists::Chunk fetch_first(const List& list) noexcept {
-        const auto fetch = [&](const SlotLists::Chunk& chunk) {
-            for (const Number number : chunk) {
+    /// While the records of a batch are used, those of the next one are fetched.
+    [[nodiscard]] const Batch& fetched(const Batch& batch) const noexcept {
+        const auto fetch = [&](const Batch& numbers) {
+            for (const Number number : numbers) {
                 prefetch(&records_[number]);
                 prefetch(&records_[number].link);  // it may lie in two cache lines
             }
         };
-        const SlotLists::Chunk& first = lists_.first_of(list);
-        fetch(first);
-        if (const auto* coming = lists_.coming_after(first)) fetch(*coming);
-        return first;
-    }
-    void take(List& list) noexcept {
-        if (sweep_.walk && sweep_.walk->is_in(list)) sweep_.walk.reset();
-        lists_.take(list);
+        fetch(batch);
+        if (const Batch* coming = lists_.coming_after(batch)) fetch(*coming);
+        return batch;
     }
 
     /// Hands the first of the heap to the sink, or drops it if it was cancelled. False if the sink refuses.
@@ -399,114 +325,55 @@ class SlotRing {
     bool fire(Sink& sink, Evicted& evicted) {
         const Entry entry = open_.top();
         Record& record = records_[entry.number];
-        if (record.sequence == entry.sequence) {
-            // Its handle is stale while the sink has it. The sink may put others before it.
-            struct Leaving {
-                Record& record;
-                explicit Leaving(Record& leaving) noexcept : record(leaving) { ++record.generation; }
-                ~Leaving() { --record.generation; }
-            };
-            {
-                const Leaving leaving(record);
-                evicted.refused = !offer_to(sink, DueValue<T>{record.due, record.value});
-            }
-            if (evicted.refused) return false;
-            ++evicted.items;
-            [[maybe_unused]] const T taken =
-                std::exchange(record.value, T{});  // destroyed last: that may change the ring too
-            release(entry.number);
-            if (open_.top().sequence == entry.sequence) drop_first();
-            sweep();
+        if (record.sequence != entry.sequence) {
+            open_.pop();
             return true;
         }
-        drop_first();
+        // Its handle is stale while the sink has it. The sink may put others before it.
+        struct Leaving {
+            Record& record;
+            explicit Leaving(Record& leaving) noexcept : record(leaving) { ++record.generation; }
+            ~Leaving() { --record.generation; }
+        };
+        {
+            const Leaving leaving(record);
+            evicted.refused = !offer_to(sink, DueValue<T>{record.due, record.value});
+        }
+        if (evicted.refused) return false;
+        ++evicted.items;
+        // Destroyed last: that may change the ring too.
+        [[maybe_unused]] const T taken = std::exchange(record.value, T{});
+        release(entry.number);
+        if (open_.top().sequence == entry.sequence) open_.pop();
+        sweep();
         return true;
-    }
-
-    void drop_first() noexcept {
-        open_.pop();
-        --entries_;
     }
 
     /// Clears away some of what was cancelled, if that is more than what is there: more of it than comes with one
     /// cancel(), so that it gets less.
     void sweep() noexcept {
-        for (int steps = 0; steps < 4 && entries_ - size_ > size_ + stale_allowed; ++steps) {
-            if (!sweep_.walk && !sweep_next_list()) return sweep_opened();
-            std::size_t dropped = 0;
-            const bool more = lists_.filter_next(
-                *sweep_.walk, dropped, [&](Number number) { return lies_in(number, sweep_.first, sweep_.last); });
-            entries_ -= dropped;
-            if (!more || forget_swept_list_if_empty()) sweep_.walk.reset();
+        for (int steps = 0; steps < 4 && entries() - size_ > size_ + stale_allowed; ++steps) {
+            const auto wanted = [&](Number number, Ticks ticks) { return lies_in(number, ticks); };
+            if (!lists_.filter_next(wanted)) return sweep_opened();
         }
     }
     /// When sinks refuse, cancelled ones may pile up behind what they refuse.
     void sweep_opened() noexcept {
-        const std::size_t before = open_.size();
-        if (before <= size_ + stale_allowed / 2) return;
+        if (open_.size() <= size_ + stale_allowed / 2) return;
         try {
             open_.keep([&](const Entry& entry) { return records_[entry.number].sequence == entry.sequence; });
         } catch (const std::bad_alloc&) {  // then they go when their turn comes
         }
-        entries_ -= before - open_.size();
     }
-    bool forget_swept_list_if_empty() noexcept {
-        if (sweep_.in_groups) {
-            const auto group = groups_.find(floor_divide(sweep_.first, group_size()));
-            if (!group->second.empty()) return false;
-            groups_.erase(group);
-            return true;
-        }
-        if (!list_at(sweep_.first).empty()) return false;
-        occupied_.reset(index_of(sweep_.first));
-        return true;
-    }
-    /// First the lists of the slots, then those of the groups. False after the last one.
-    bool sweep_next_list() noexcept {
-        if (!sweep_.in_groups) {
-            const std::int64_t tick = occupied_from(std::max(sweep_.last, current_) + 1);
-            if (tick != no_tick) {
-                sweep_.first = sweep_.last = tick;
-                sweep_.walk.emplace(list_at(tick));
-                return true;
-            }
-            sweep_.in_groups = true;
-            sweep_.last = current_;
-        }
-        const auto group = groups_.upper_bound(floor_divide(sweep_.last, group_size()));
-        if (group == groups_.end()) {
-            sweep_ = {};
-            return false;
-        }
-        sweep_.first = group->first * group_size();
-        sweep_.last = sweep_.first + group_size() - 1;
-        sweep_.walk.emplace(group->second);
-        return true;
-    }
-
-    struct Sweep {
-        std::optional<SlotLists::Walk> walk;
-        bool in_groups = false;
-        std::int64_t first = 0, last = std::numeric_limits<std::int64_t>::min();  // the ticks of that list
-    };
 
     std::int64_t tick_;
-    std::int64_t slots_;
-    std::int64_t last_tick_;
-    SlotLists lists_;
-    std::vector<List> lists_of_slots_;
-    Occupancy occupied_;
-    Groups groups_;
-    SortedRuns<Entry> open_;
-    std::int64_t current_ = 0;  // the tick that the ring has reached: what fires up to it has been put in order
-    std::int64_t current_index_ = 0;
-    Sweep sweep_;
-
+    Tick last_tick_;
+    TickLists lists_;         // of what fires after its current tick, and of what is left in the slot of that
+    SortedRuns<Entry> open_;  // what fires up to then
     PagedArray<Record> records_;
     FreeSlots free_;
     std::size_t retired_ = 0;
     std::size_t size_ = 0;
-    std::size_t entries_ = 0;
     std::uint64_t next_sequence_ = 1;
     bool advancing_ = false;
 
