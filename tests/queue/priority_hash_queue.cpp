@@ -685,6 +685,22 @@ TEST_CASE("forecast() reaches from one end of time to the other") {
     REQUIRE(wide.counts == std::vector<std::size_t>{1, 1});
 }
 
+TEST_CASE("A batch stops before a message that is too long and says how many it pushed") {
+    PriorityHashQueue queue;
+    const std::string too_long(70'000, 't');
+    std::vector<Push> batch(3);
+    batch[0].key = "first";
+    batch[1].key = "second";
+    batch[1].options.type = too_long;
+    batch[2].key = "third";
+    REQUIRE(queue.push(start, batch) == 1);
+    REQUIRE(queue.size() == 1);
+    REQUIRE(queue.find("first"));
+    REQUIRE_THROWS_AS(queue.push(start, std::span(batch).subspan(1)), std::length_error);
+    REQUIRE(queue.size() == 1);
+    REQUIRE(queue.check());
+}
+
 TEST_CASE("A batch does the same as its messages one by one") {
     PriorityHashQueue queue, single;
     std::vector<std::string> keys, values;
