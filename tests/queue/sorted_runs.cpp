@@ -32,7 +32,7 @@ struct Entry {
         return key != other.key ? key < other.key : sequence < other.sequence;
     }
 };
-constexpr std::size_t page_size = vigil::PagedArray<Entry>::page_size;
+constexpr std::size_t page_size = SortedRuns<Entry>::page_size;
 
 void expect(bool right, const char* claim) {
     if (!right) FAIL(claim);
@@ -51,7 +51,7 @@ class CheckedRuns {
             const AllocationsFailAfter limited{allowed_allocations};
             runs.gather(entry_of(key));
         }
-        if (in_pages_++ % page_size == 0) show_gathered();  // a run lies in one page
+        if (runs.size_of_open_run() == 1) show_gathered();  // a run lies in one page
         const Known gathered{key, next_sequence_++};
         least_ = gathered_.empty() ? gathered : std::min(least_, gathered);
         gathered_.push_back(gathered);
@@ -76,28 +76,54 @@ class CheckedRuns {
     void pop() {
         runs.pop();
         shown_.erase(shown_.begin());
-        if (size() == 0) in_pages_ = 0;
         compare();
     }
     void drain() {
         while (shown() > 0) pop();
     }
 
-    /// Keeps what `wanted(key)` chooses. False if memory ran out.
+    /// Drops some of what `wanted(key)` does not choose. Does nothing if memory runs out.
     template <class Wanted>
-    bool keep(Wanted&& wanted, std::size_t allowed_allocations = unlimited) {
-        try {
+    void sweep(Wanted&& wanted, std::size_t allowed_allocations = unlimited) {
+        std::size_t looked_at = 0;
+        dropped_.reserve(2 * page_size);
+        {
             const AllocationsFailAfter limited{allowed_allocations};
-            runs.keep([&](const Entry& entry) { return wanted(entry.key); });
-        } catch (const std::bad_alloc&) {
-            compare();
-            return false;
+            runs.sweep([&](const Entry& entry) {
+                ++looked_at;
+                if (!wanted(entry.key)) dropped_.push_back({entry.key, entry.sequence});
+                return wanted(entry.key);
+            });
         }
-        show_gathered();
-        std::erase_if(shown_, [&](const Known& known) { return !wanted(known.first); });
-        in_pages_ = shown();
+        expect(looked_at < 2 * page_size, "a sweep is short");
+        if (looked_at > 0 || size() == 0) show_gathered();
+        for (const Known& known : dropped_) expect(shown_.erase(known) == 1, "a sweep looks at what is there, once");
+        dropped_.clear();
         compare();
-        return true;
+    }
+    /// In rounds, until nothing else is left.
+    template <class Wanted>
+    void sweep_all(Wanted&& wanted) {
+        for (std::size_t steps = 0; std::any_of(shown_.begin(), shown_.end(), unwanted(wanted)); ++steps) {
+            expect(steps < 10'000, "sweeps come to an end");
+            sweep(wanted);
+        }
+    }
+
+    template <class Wanted>
+    void compare_least(Wanted&& wanted) const {
+        const Known* expected = nullptr;
+        for (const Known& known : shown_) {
+            if (!wanted(known.first)) continue;
+            expected = &known;
+            break;
+        }
+        for (const Known& known : gathered_) {
+            if (wanted(known.first) && (expected == nullptr || known < *expected)) expected = &known;
+        }
+        const Entry* least = runs.least([&](const Entry& entry) { return wanted(entry.key); });
+        expect((least == nullptr) == (expected == nullptr), "the least wanted one is found, if there is one");
+        expect(least == nullptr || Known{least->key, least->sequence} == *expected, "and it is the least");
     }
 
     /// Everything, whether it is shown or not.
@@ -109,11 +135,16 @@ class CheckedRuns {
         });
         expect(all.empty(), "each() leaves nothing out");
         expect(runs.check(), "check()");
+        compare_least([](std::uint64_t) { return true; });
     }
 
     SortedRuns<Entry> runs;
 
    private:
+    template <class Wanted>
+    static auto unwanted(Wanted& wanted) {
+        return [&wanted](const Known& known) { return !wanted(known.first); };
+    }
     [[nodiscard]] Entry entry_of(std::uint64_t key) const {
         return {key, next_sequence_, static_cast<std::uint32_t>(next_sequence_ * 7)};
     }
@@ -135,8 +166,8 @@ class CheckedRuns {
 
     std::set<Known> shown_;
     std::vector<Known> gathered_;
-    Known least_;               // of those
-    std::size_t in_pages_ = 0;  // all that were gathered since it was empty
+    Known least_;  // of those
+    std::vector<Known> dropped_;
     std::uint64_t next_sequence_ = 0;
 };
 
@@ -181,7 +212,14 @@ TEST_CASE("SortedRuns give all in order, whatever is pushed and popped between g
                 checked.close();
             } else if (random.one_in(500)) {
                 const auto part = 1 + random.below(3);
-                checked.keep([&](std::uint64_t wanted) { return wanted % part == 0; });
+                const auto wanted = [&](std::uint64_t key) { return key % part == 0; };
+                checked.compare_least(wanted);
+                if (random.one_in(2)) {
+                    checked.sweep(wanted);
+                } else {
+                    checked.close();
+                    checked.sweep_all(wanted);
+                }
             } else if (random.below(2 * around) < checked.shown()) {
                 for (auto count = random.below(50); count > 0 && checked.shown() > 0; --count) checked.pop();
             } else if (random.one_in(3)) {
@@ -278,23 +316,59 @@ TEST_CASE("SortedRuns reserve for the close of a run that fills its page, and fo
     }
 }
 
-TEST_CASE("SortedRuns keep what is wanted, and are as they were when memory runs out in that") {
+TEST_CASE("SortedRuns drop what is not wanted a page at a time, and nothing when memory runs out in that") {
     CheckedRuns checked;
     for (std::uint64_t key = 0; key < 5 * page_size; ++key) checked.gather(key * 389 % 1000);
     for (std::uint64_t key = 0; key < 1000; ++key) checked.push(key * 389 % 1000);
-    std::size_t failures = 0;
-    for (; !checked.keep([](std::uint64_t key) { return key % 2 == 0; }, failures); ++failures) checked.compare_all();
-    REQUIRE(failures >= 3);
+    const auto even = [](std::uint64_t key) { return key % 2 == 0; };
+    const std::size_t before = checked.size();
+    checked.sweep(even, 0);
+    REQUIRE(checked.size() == before);
     checked.compare_all();
+    checked.close();
+    checked.sweep_all(even);
+    checked.compare_all();
+    REQUIRE(checked.size() == before / 2);
     checked.gather(7);
-    checked.keep([](std::uint64_t key) { return key < 10; });
-    REQUIRE(checked.runs.size() < 100);
-    REQUIRE(checked.runs.bytes() < 50'000);
+    checked.close();
+    checked.sweep_all([](std::uint64_t key) { return key < 10; });
+    REQUIRE(checked.size() < 100);
     checked.compare_all();
-    checked.keep([](std::uint64_t) { return false; });
+    checked.sweep_all([](std::uint64_t) { return false; });
     REQUIRE(checked.runs.empty());
+    REQUIRE(checked.runs.bytes() < 50'000);
     checked.gather(3);
     checked.close();
     checked.drain();
+    checked.compare_all();
+}
+
+TEST_CASE("SortedRuns use pages again while some entries stay for long") {
+    Random random;
+    CAPTURE(random.seed());
+    CheckedRuns checked;
+    checked.push(0);  // never popped
+    std::uint64_t key = 1;
+    for (int round = 0; round < 200; ++round) {
+        for (std::size_t count = 0; count < 2 * page_size; ++count) checked.gather(key += random.below(3));
+        checked.close();
+        checked.sweep_all([&](std::uint64_t wanted) { return wanted == 0 || wanted > key - 10; });
+        REQUIRE(checked.runs.bytes() < 250'000);
+    }
+    checked.compare_all();
+}
+
+TEST_CASE("SortedRuns that are moved take everything along and leave empty ones that can be used") {
+    CheckedRuns checked;
+    for (std::uint64_t key = 0; key < 3 * page_size + 7; ++key) checked.gather(key * 389 % 1000);
+    SortedRuns<Entry> moved(std::move(checked.runs));
+    REQUIRE(checked.runs.size() == 0);
+    REQUIRE(checked.runs.check());
+    checked.runs.push({1, 1, 1});
+    checked.runs.gather({0, 0, 0});
+    checked.runs.close();
+    REQUIRE(checked.runs.top().key == 0);
+    REQUIRE(checked.runs.check());
+    checked.runs = std::move(moved);
     checked.compare_all();
 }

@@ -4,14 +4,13 @@
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
-#include <new>
 #include <optional>
 #include <type_traits>
 #include <utility>
 #include <vigil/core/time.hpp>
 #include <vigil/queue/heap.hpp>
+#include <vigil/queue/opened_entries.hpp>
 #include <vigil/queue/parking_ring.hpp>
-#include <vigil/queue/sorted_runs.hpp>
 
 namespace vigil {
 
@@ -54,10 +53,10 @@ class Schedule {
 
     [[nodiscard]] bool empty() const noexcept { return size() == 0; }
     [[nodiscard]] std::size_t size() const noexcept {
-        return in_opened_ + near_.size() + milliseconds_.size() + seconds_.size() + long_.size() + far_.size();
+        return opened_.size() + near_.size() + milliseconds_.size() + seconds_.size() + long_.size() + far_.size();
     }
     /// Those that were removed from an opened bucket and are still there, too: at most as many, and a thousand.
-    [[nodiscard]] std::size_t entries() const noexcept { return size() + opened_.size() - in_opened_; }
+    [[nodiscard]] std::size_t entries() const noexcept { return size() + opened_.removed(); }
     [[nodiscard]] std::size_t bytes() const noexcept {
         return opened_.bytes() + near_.bytes() + milliseconds_.bytes() + seconds_.bytes() + long_.bytes() +
                far_.bytes();
@@ -74,9 +73,7 @@ class Schedule {
         consider(long_.earliest());
         if (!near_.empty()) consider(near_.top().due);
         if (!far_.empty()) consider(far_.top().due);
-        if (in_opened_ == 0) return earliest;
-        if (!opened_.empty()) consider(opened_.top().due);
-        if (const Entry* least = opened_.least_of_open_run()) consider(least->due);
+        if (const Entry* opened = opened_.lower_bound()) consider(opened->due);
         return earliest;
     }
 
@@ -109,7 +106,10 @@ class Schedule {
     template <class Owner>
     void remove(Slot slot, Owner&& owner) noexcept {
         const Place where = owner.place(slot);
-        if (where == in_opened_bucket) return remove_opened(slot, owner);
+        if (where == in_opened_bucket) {
+            owner.moved(slot, nowhere);
+            return opened_.remove(is_there(owner));
+        }
         switch (area_of(where)) {
             case Area::near:
                 return near_.remove(index_of(where), in(Area::near, owner));
@@ -129,15 +129,17 @@ class Schedule {
     template <class Owner>
     [[nodiscard]] const Entry* first(TimePoint now, std::size_t& limit, Owner&& owner) {
         for (;;) {
-            if (!drop_removed(limit, owner) || !open_what_may_be_first(now, limit, owner)) return nullptr;
-            if (opened_.least_of_open_run() != nullptr) {  // the rest of its bucket was removed
+            if (!opened_.drop_removed(limit, is_there(owner))) return nullptr;
+            if (!open_what_may_be_first(now, limit, owner)) return nullptr;
+            if (!opened_.all_in_order()) {  // the rest of its bucket was removed
                 opened_.close();
                 continue;
             }
             MinHeap<Entry>* heap = first_heap();
-            if (!opened_.empty() && (heap == nullptr || opened_.top() < heap->top())) {
-                if (!is_there(opened_.top(), owner)) continue;  // removed before its run was closed
-                return opened_.top().due <= now ? &opened_.top() : nullptr;
+            const Entry* opened = opened_.first();
+            if (opened != nullptr && (heap == nullptr || *opened < heap->top())) {
+                if (!is_there(owner)(*opened)) continue;  // removed before its run was closed
+                return opened->due <= now ? opened : nullptr;
             }
             if (heap == nullptr || heap->top().due > now) return nullptr;
             const Entry current = owner.entry(heap->top().slot);
@@ -151,14 +153,21 @@ class Schedule {
         }
     }
 
-    /// The earliest entry, due or not. O(1) if the top of a heap is it; else it costs what each_by_due() says.
+    /// The earliest entry, due or not. Cheap if it is opened already or the top of a heap; else it costs what
+    /// each_by_due() says.
     template <class Owner>
     [[nodiscard]] std::optional<Entry> earliest(const Owner& owner) const {
         std::optional<Entry> found;
+        const auto none_parked_until = [&](const Entry& entry) {
+            return !first_until(milliseconds_, entry.due) && !first_until(seconds_, entry.due) &&
+                   !first_until(long_, entry.due);
+        };
         const MinHeap<Entry>* heap = first_heap();
-        if (in_opened_ == 0 && heap != nullptr && owner.entry(heap->top().slot).sequence == heap->top().sequence &&
-            !first_until(milliseconds_, heap->top().due) && !first_until(seconds_, heap->top().due) &&
-            !first_until(long_, heap->top().due)) {
+        const Entry* opened = opened_.earliest(is_there(owner));
+        if (opened != nullptr && (heap == nullptr || *opened < heap->top()) && none_parked_until(*opened)) {
+            found = *opened;
+        } else if (opened == nullptr && heap != nullptr && none_parked_until(heap->top()) &&
+                   owner.entry(heap->top().slot).sequence == heap->top().sequence) {
             found = heap->top();
         } else {
             each_by_due(owner, [&](const Entry& first) {
@@ -178,7 +187,7 @@ class Schedule {
         for (std::size_t index = 0; index < near_.size(); ++index) add(near_[index].slot);
         for (std::size_t index = 0; index < far_.size(); ++index) add(far_[index].slot);
         opened_.each([&](const Entry& entry) {
-            if (is_there(entry, owner)) found.push(entry);
+            if (is_there(owner)(entry)) found.push(entry);
         });
 
         auto millisecond = milliseconds_.occupied_from(milliseconds_.first());
@@ -227,19 +236,14 @@ class Schedule {
                 return owner.armed(slot);
             });
         };
-        std::size_t opened = 0;
-        opened_.each([&](const Entry& entry) { opened += is_there(entry, owner); });
-        return opened == in_opened_ && opened_.check() && check_heap(Area::near, near_) &&
-               check_heap(Area::far, far_) && check_ring(Area::milliseconds, milliseconds_) &&
-               check_ring(Area::seconds, seconds_) && check_ring(Area::months, long_) && known;
+        return opened_.check(is_there(owner)) && check_heap(Area::near, near_) && check_heap(Area::far, far_) &&
+               check_ring(Area::milliseconds, milliseconds_) && check_ring(Area::seconds, seconds_) &&
+               check_ring(Area::months, long_) && known;
     }
 
    private:
     // Below this a heap is as fast as the rings, and needs no tables of buckets.
     static constexpr std::size_t worth_parking = 1024;
-
-    // How many removed entries may lie about in an opened bucket before they are cleared away.
-    static constexpr std::size_t removed_allowed = 1000;
 
     enum class Area : std::uint32_t { near, milliseconds, seconds, months, far };
     static constexpr int index_bits = 29;
@@ -302,29 +306,10 @@ class Schedule {
 
     /// Whether an opened entry was not removed. (Then its slot is free, or has another entry.)
     template <class Owner>
-    static bool is_there(const Entry& entry, const Owner& owner) noexcept {
-        return owner.place(entry.slot) == in_opened_bucket && owner.entry(entry.slot).sequence == entry.sequence;
-    }
-    template <class Owner>
-    void remove_opened(Slot slot, Owner& owner) noexcept {
-        owner.moved(slot, nowhere);
-        --in_opened_;
-        if (!opened_.empty() && opened_.top().slot == slot && !is_there(opened_.top(), owner)) {
-            opened_.pop();
-        } else if (opened_.size() > 2 * in_opened_ + removed_allowed) {
-            try {
-                opened_.keep([&](const Entry& entry) { return is_there(entry, owner); });
-            } catch (const std::bad_alloc&) {  // then they go when their turn comes
-            }
-        }
-    }
-    template <class Owner>
-    bool drop_removed(std::size_t& limit, const Owner& owner) noexcept {
-        for (; !opened_.empty() && !is_there(opened_.top(), owner); --limit) {
-            if (limit == 0) return false;
-            opened_.pop();
-        }
-        return true;
+    static auto is_there(const Owner& owner) noexcept {
+        return [&owner](const Entry& entry) {
+            return owner.place(entry.slot) == in_opened_bucket && owner.entry(entry.slot).sequence == entry.sequence;
+        };
     }
 
     /// Empties every bucket that may hold something earlier than what is in order already, or due at `now`. False if
@@ -334,7 +319,7 @@ class Schedule {
         for (;;) {
             TimePoint until = now;
             if (!near_.empty()) until = std::min(until, near_.top().due);
-            if (!opened_.empty()) until = std::min(until, opened_.top().due);
+            if (const Entry* opened = opened_.first()) until = std::min(until, opened->due);
             if (const auto bucket = first_until(milliseconds_, until)) {
                 if (!open(milliseconds_, *bucket, limit, owner)) return false;
             } else if (const auto second = first_until(seconds_, until)) {
@@ -383,7 +368,6 @@ class Schedule {
                 if (milliseconds_.bucket_of(entry.due) <= last_to_open) {
                     opened_.gather(entry);
                     owner.moved(slot, in_opened_bucket);
-                    ++in_opened_;
                 } else {
                     insert(entry, owner);
                 }
@@ -414,8 +398,7 @@ class Schedule {
         far_.reserve_more(batch.count);
     }
 
-    SortedRuns<Entry> opened_;
-    std::size_t in_opened_ = 0;  // without those that were removed
+    OpenedEntries<Entry> opened_;
     MinHeap<Entry> near_, far_;
     MillisecondRing milliseconds_;
     SecondRing seconds_;

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <new>
 #include <optional>
 #include <stdexcept>
 #include <utility>
@@ -350,20 +349,16 @@ class SlotRing {
     }
 
     /// Clears away some of what was cancelled, if that is more than what is there: more of it than comes with one
-    /// cancel(), so that it gets less.
+    /// cancel(), so that it gets less. When sinks refuse, it may pile up in the heap behind what they refuse.
     void sweep() noexcept {
-        for (int steps = 0; steps < 4 && entries() - size_ > size_ + stale_allowed; ++steps) {
-            const auto wanted = [&](Number number, Ticks ticks) { return lies_in(number, ticks); };
-            if (!lists_.filter_next(wanted)) return sweep_opened();
+        const auto too_many = [&] { return entries() - size_ > size_ + stale_allowed; };
+        if (!too_many()) return;
+        if (open_.size() > size_ + stale_allowed / 2) {
+            open_.sweep([&](const Entry& entry) { return records_[entry.number].sequence == entry.sequence; });
+            return;
         }
-    }
-    /// When sinks refuse, cancelled ones may pile up behind what they refuse.
-    void sweep_opened() noexcept {
-        if (open_.size() <= size_ + stale_allowed / 2) return;
-        try {
-            open_.keep([&](const Entry& entry) { return records_[entry.number].sequence == entry.sequence; });
-        } catch (const std::bad_alloc&) {  // then they go when their turn comes
-        }
+        const auto wanted = [&](Number number, Ticks ticks) { return lies_in(number, ticks); };
+        for (int steps = 0; steps < 4 && too_many(); ++steps) lists_.filter_next(wanted);
     }
 
     std::int64_t tick_;
