@@ -83,7 +83,7 @@ class CheckedIndex {
         });
         expect(found == KeyIndex::no_slot, "what is not equal is not found");
         expect(offered == count(hash), "each slot with that hash is offered once");
-        const Slot guess = index.guess(hash);
+        const Slot guess = index.guess(index.probe(hash));
         expect((guess == KeyIndex::no_slot) == (offered == 0), "there is a guess if there is such a hash");
         expect(offered == 0 || hash_of(guess) == hash, "the guess has that hash");
         index.prefetch(hash);
@@ -208,7 +208,7 @@ TEST_CASE("An empty KeyIndex finds nothing and holds no memory") {
     REQUIRE(index.size() == 0);
     REQUIRE(index.bytes() == 0);
     REQUIRE(index.find(7, [](Slot) { return true; }) == KeyIndex::no_slot);
-    REQUIRE(index.guess(7) == KeyIndex::no_slot);
+    REQUIRE(index.guess(index.probe(7)) == KeyIndex::no_slot);
     index.prefetch(7);
     REQUIRE(index.check([](Slot) { return Hash{0}; }));
 }
@@ -241,10 +241,11 @@ TEST_CASE("A KeyIndex that is moved takes everything along and leaves an empty o
         REQUIRE(moved.size() == checked.size());
         REQUIRE(moved.check([&](Slot slot) { return checked.hash_of(slot); }));
         REQUIRE(checked.index.size() == 0);
-        REQUIRE(checked.index.guess(checked.hash_of(checked.random_live(random))) == KeyIndex::no_slot);
+        REQUIRE(checked.index.guess(checked.index.probe(checked.hash_of(checked.random_live(random)))) ==
+                KeyIndex::no_slot);
         REQUIRE(checked.index.check([](Slot) { return Hash{0}; }));
         checked.index.insert(7, 7);
-        REQUIRE(checked.index.guess(7) == 7);
+        REQUIRE(checked.index.guess(checked.index.probe(7)) == 7);
         checked.index = std::move(moved);
         checked.check_all();
     }

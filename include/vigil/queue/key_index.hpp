@@ -21,13 +21,15 @@ namespace vigil {
 /// Extendible hashing: the upper bits of a hash choose a segment, the lower ones a group of places in it, from which on
 /// it is searched. A group is a cache line, and is compared as a whole. A segment that is full is split in two by the
 /// next upper bit, so growing never takes longer than that, however large the index is. Only the directory of segments
-/// is ever copied: 4 bytes for some 200 keys.
+/// is ever copied: 8 bytes for some 200 keys.
 ///
 /// Invariants: a slot is in the segment of its hash, in its home group or, if that is full, in the next one that is
 /// not; each segment has counted its slots, at most max_load; the directory names for each prefix the segment that is
 /// responsible.
 /// All calls O(1). insert() leaves the index as it was if it throws; nothing else throws. Movable. Memory is kept.
 class KeyIndex {
+    struct Segment;
+
    public:
     using Slot = std::uint32_t;
     using Hash = std::uint32_t;
@@ -46,22 +48,14 @@ class KeyIndex {
 
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
     [[nodiscard]] std::size_t bytes() const noexcept {
-        return directory_.capacity() * sizeof(SegmentNumber) + segments_.bytes() + segments_.size() * sizeof(Groups);
+        return directory_.capacity() * sizeof(Segment*) + segments_.bytes() + segments_.size() * sizeof(Segment);
     }
 
     /// The slot with that hash for which `equal(slot)` is true, or no_slot.
     template <class Equal>
     [[nodiscard]] Slot find(Hash hash, Equal&& equal) const {
         if (directory_.empty()) return no_slot;
-        const Groups& groups = *segment_of(hash).groups;
-        for (std::size_t at = home(hash);; at = next(at)) {
-            const Group& group = groups[at];
-            for (unsigned same = places_with(group.hashes, hash); same != 0; same &= same - 1) {
-                const Slot slot = group.slots[first_of(same)];
-                if (slot != no_slot && equal(slot)) return slot;
-            }
-            if (places_with(group.slots, no_slot) != 0) return no_slot;
-        }
+        return find_in(segment_of(hash), hash, equal);
     }
 
     /// The key of `slot` must not be there yet. std::length_error if too many keys have the same upper bits.
@@ -69,15 +63,14 @@ class KeyIndex {
         if (directory_.empty()) make_first_segment();
         while (segment_of(hash).count == max_load) split(hash);
         Segment& segment = segment_of(hash);
-        put(*segment.groups, hash, slot);
-        ++segment.count;
+        put(segment, hash, slot);
         ++size_;
     }
 
     void erase(Hash hash, Slot slot) noexcept {
         Segment& segment = segment_of(hash);
-        Groups& groups = *segment.groups;
-        auto [hole, place] = position_of(groups, hash, slot);
+        auto& groups = segment.groups;
+        auto [hole, place] = position_of(segment, hash, slot);
         // While the hole is in a full group, those that had to go on to a later one may now come back.
         bool was_full = places_with(groups[hole].slots, no_slot) == 0;
         groups[hole].slots[place] = no_slot;
@@ -101,18 +94,28 @@ class KeyIndex {
 
     /// Makes the key of `old_slot` one of `new_slot`.
     void replace(Hash hash, Slot old_slot, Slot new_slot) noexcept {
-        Groups& groups = *segment_of(hash).groups;
-        const auto [at, place] = position_of(groups, hash, old_slot);
-        groups[at].slots[place] = new_slot;
+        Segment& segment = segment_of(hash);
+        const auto [at, place] = position_of(segment, hash, old_slot);
+        segment.groups[at].slots[place] = new_slot;
     }
 
     /// A search for `hash` will follow soon.
-    void prefetch(Hash hash) const noexcept {
-        if (!directory_.empty()) vigil::prefetch(&(*segment_of(hash).groups)[home(hash)]);
+    void prefetch(Hash hash) const noexcept { (void)probe(hash); }
+    /// A search for a hash that has begun: what it needs is being fetched. Good until the index changes.
+    struct Probe {
+        const Segment* segment;  // null if there is none yet
+        Hash hash;
+    };
+    [[nodiscard]] Probe probe(Hash hash) const noexcept {
+        if (directory_.empty()) return {nullptr, hash};
+        const Segment& segment = segment_of(hash);
+        vigil::prefetch(&segment.groups[home(hash)]);
+        return {&segment, hash};
     }
-    /// Where a search for `hash` will probably end; for prefetching only.
-    [[nodiscard]] Slot guess(Hash hash) const noexcept {
-        return find(hash, [](Slot) { return true; });
+    /// Where that search will probably end; or no_slot.
+    [[nodiscard]] static Slot guess(const Probe& probe) noexcept {
+        if (probe.segment == nullptr) return no_slot;
+        return find_in(*probe.segment, probe.hash, [](Slot) { return true; });
     }
 
     /// `hash_of(slot)` gives the hash that the slot was inserted with.
@@ -121,7 +124,7 @@ class KeyIndex {
         if (directory_.size() != (directory_.empty() ? 0 : std::size_t{1} << depth_)) return false;
         std::size_t counted = 0;
         for (std::size_t prefix = 0; prefix < directory_.size(); ++prefix) {
-            const Segment& segment = segments_[directory_[prefix]];
+            const Segment& segment = *directory_[prefix];
             if (segment.depth > depth_) return false;
             const std::size_t covered = std::size_t{1} << (depth_ - segment.depth);
             const std::size_t first = prefix & ~(covered - 1);
@@ -137,7 +140,7 @@ class KeyIndex {
     static constexpr std::size_t places_in_group = 8;
     static constexpr std::size_t groups_in_segment = 64;
     static constexpr std::uint32_t max_load = 416;  // of 512
-    static constexpr int hash_bits = 32;
+    static constexpr std::uint32_t hash_bits = 32;
     static constexpr int home_bits = 6;
     static_assert(1 << home_bits == groups_in_segment);
 
@@ -150,13 +153,11 @@ class KeyIndex {
             slots.fill(no_slot);
         }
     };
-    using Groups = std::array<Group, groups_in_segment>;
     struct Segment {
-        std::unique_ptr<Groups> groups;
+        std::array<Group, groups_in_segment> groups;
         std::uint32_t count = 0;
-        int depth = 0;  // how many of the upper bits its hashes have in common
+        std::uint32_t depth = 0;  // how many of the upper bits its hashes have in common
     };
-    using SegmentNumber = std::uint32_t;
 
     static std::size_t home(Hash hash) noexcept { return hash % groups_in_segment; }
     static std::size_t next(std::size_t at) noexcept { return (at + 1) % groups_in_segment; }
@@ -187,15 +188,28 @@ class KeyIndex {
     [[nodiscard]] std::size_t prefix_of(Hash hash) const noexcept {
         return std::uint64_t{hash} >> (hash_bits - depth_);
     }
-    [[nodiscard]] Segment& segment_of(Hash hash) noexcept { return segments_[directory_[prefix_of(hash)]]; }
-    [[nodiscard]] const Segment& segment_of(Hash hash) const noexcept { return segments_[directory_[prefix_of(hash)]]; }
+    [[nodiscard]] Segment& segment_of(Hash hash) noexcept { return *directory_[prefix_of(hash)]; }
+    [[nodiscard]] const Segment& segment_of(Hash hash) const noexcept { return *directory_[prefix_of(hash)]; }
 
-    static void put(Groups& groups, Hash hash, Slot slot) noexcept {
+    template <class Equal>
+    static Slot find_in(const Segment& segment, Hash hash, Equal&& equal) {
         for (std::size_t at = home(hash);; at = next(at)) {
-            const unsigned empty = places_with(groups[at].slots, no_slot);
+            const Group& group = segment.groups[at];
+            for (unsigned same = places_with(group.hashes, hash); same != 0; same &= same - 1) {
+                const Slot slot = group.slots[first_of(same)];
+                if (slot != no_slot && equal(slot)) return slot;
+            }
+            if (places_with(group.slots, no_slot) != 0) return no_slot;
+        }
+    }
+    static void put(Segment& segment, Hash hash, Slot slot) noexcept {
+        for (std::size_t at = home(hash);; at = next(at)) {
+            Group& group = segment.groups[at];
+            const unsigned empty = places_with(group.slots, no_slot);
             if (empty == 0) continue;
-            groups[at].hashes[first_of(empty)] = hash;
-            groups[at].slots[first_of(empty)] = slot;
+            group.hashes[first_of(empty)] = hash;
+            group.slots[first_of(empty)] = slot;
+            ++segment.count;
             return;
         }
     }
@@ -203,44 +217,43 @@ class KeyIndex {
         std::size_t group;
         std::size_t place;
     };
-    static Position position_of(const Groups& groups, Hash hash, Slot slot) noexcept {
+    static Position position_of(const Segment& segment, Hash hash, Slot slot) noexcept {
         for (std::size_t at = home(hash);; at = next(at)) {
-            const unsigned found = places_with(groups[at].slots, slot);
+            const unsigned found = places_with(segment.groups[at].slots, slot);
             if (found != 0) return {at, first_of(found)};
-            assert(places_with(groups[at].slots, no_slot) == 0);
+            assert(places_with(segment.groups[at].slots, no_slot) == 0);
         }
     }
 
+    Segment* new_segment() {
+        segments_.emplace_back(std::make_unique<Segment>());
+        return segments_.back().get();
+    }
     void make_first_segment() {
-        if (segments_.empty()) segments_.emplace_back(Segment{std::make_unique<Groups>(), 0, 0});
-        directory_.push_back(0);
+        if (segments_.empty()) new_segment();
+        directory_.push_back(segments_[0].get());
     }
 
     /// Splits the segment of `hash` by the next bit. It may be that all of them go to one side.
     void split(Hash hash) {
         if (segment_of(hash).depth == depth_) double_directory();
-        auto upper = std::make_unique<Groups>();
-        const auto upper_number = static_cast<SegmentNumber>(segments_.size());
-        segments_.emplace_back();
-
+        Segment& upper = *new_segment();
         Segment& lower = segment_of(hash);
-        const int depth = ++lower.depth;
-        const Groups old = std::exchange(*lower.groups, {});
-        lower.count = 0;
-        std::uint32_t upper_count = 0;
-        for (const Group& group : old) {
+        const Segment old = lower;
+        const auto depth = old.depth + 1;
+        lower = {};
+        lower.depth = upper.depth = depth;
+        for (const Group& group : old.groups) {
             for (std::size_t place = 0; place < places_in_group; ++place) {
                 if (group.slots[place] == no_slot) continue;
                 const bool above = (group.hashes[place] >> (hash_bits - depth) & 1) != 0;
-                put(above ? *upper : *lower.groups, group.hashes[place], group.slots[place]);
-                ++(above ? upper_count : lower.count);
+                put(above ? upper : lower, group.hashes[place], group.slots[place]);
             }
         }
-        segments_[upper_number] = {std::move(upper), upper_count, depth};
 
         const std::size_t covered = std::size_t{1} << (depth_ - depth);
         const std::size_t upper_first = (prefix_of(hash) & ~(2 * covered - 1)) + covered;
-        std::fill_n(directory_.begin() + static_cast<std::ptrdiff_t>(upper_first), covered, upper_number);
+        std::fill_n(directory_.begin() + static_cast<std::ptrdiff_t>(upper_first), covered, &upper);
     }
 
     void double_directory() {
@@ -248,7 +261,7 @@ class KeyIndex {
         if (directory_.size() >= std::max<std::size_t>(64 * segments_.size(), 1 << 16)) {
             throw std::length_error("KeyIndex: too many keys with one hash");
         }
-        std::vector<SegmentNumber> doubled(directory_.size() * 2);
+        std::vector<Segment*> doubled(directory_.size() * 2);
         for (std::size_t prefix = 0; prefix < doubled.size(); ++prefix) doubled[prefix] = directory_[prefix / 2];
         directory_ = std::move(doubled);
         ++depth_;
@@ -257,7 +270,7 @@ class KeyIndex {
     template <class HashOf>
     [[nodiscard]] bool check_segment(const Segment& segment, std::size_t first, std::size_t end,
                                      HashOf& hash_of) const {
-        const Groups& groups = *segment.groups;
+        const auto& groups = segment.groups;
         std::uint32_t counted = 0;
         for (std::size_t at = 0; at < groups.size(); ++at) {
             for (std::size_t place = 0; place < places_in_group; ++place) {
@@ -274,9 +287,9 @@ class KeyIndex {
         return counted == segment.count && counted <= max_load;
     }
 
-    std::vector<SegmentNumber> directory_;  // 1 << depth_ of them, or none
-    PagedArray<Segment> segments_;
-    int depth_ = 0;
+    std::vector<Segment*> directory_;  // 1 << depth_ of them, or none
+    PagedArray<std::unique_ptr<Segment>> segments_;
+    std::uint32_t depth_ = 0;
     std::size_t size_ = 0;
 };
 

@@ -82,10 +82,12 @@ class KeyedData {
         if (outside_ || end > inside_bytes || lies_in(inside_, inside_bytes, fragment)) return false;
         if (!type.empty()) {
             if (lies_in(inside_, inside_bytes, type)) return false;
-            std::memcpy(inside_ + key_size_, type.data(), type.size());
+            copy_short(inside_ + key_size_, type);
         }
         type_size_ = static_cast<std::uint16_t>(type.size());
-        put_fragment_at(inside_ + type_end, fragment);
+        const auto length = static_cast<std::uint32_t>(fragment.size());
+        std::memcpy(inside_ + type_end, &length, sizeof length);
+        copy_short(inside_ + type_end + Fragments::prefix, fragment);
         fragments_size_ = static_cast<std::uint32_t>(Fragments::prefix + fragment.size());
         fragments_ = 1;
         return true;
@@ -150,6 +152,29 @@ class KeyedData {
     static void copy(char* to, std::string_view from) noexcept {
         if (!from.empty()) std::memcpy(to, from.data(), from.size());
     }
+    /// Up to inside_bytes: in two or four parts that overlap, since a call would cost more than that.
+    static void copy_short(char* to, std::string_view from) noexcept {
+        const std::size_t size = from.size();
+        const auto copy_part = [&]<std::size_t part>(std::size_t at) { std::memcpy(to + at, from.data() + at, part); };
+        const auto copy_ends = [&]<std::size_t part>() {
+            copy_part.template operator()<part>(0);
+            copy_part.template operator()<part>(size - part);
+        };
+        static_assert(inside_bytes <= 4 * 16 + Fragments::prefix);
+        if (size > 32) {
+            copy_part.template operator()<16>(16);
+            copy_part.template operator()<16>(size - 32);
+            copy_ends.template operator()<16>();
+        } else if (size >= 16) {
+            copy_ends.template operator()<16>();
+        } else if (size >= 8) {
+            copy_ends.template operator()<8>();
+        } else if (size >= 4) {
+            copy_ends.template operator()<4>();
+        } else {
+            for (std::size_t at = 0; at < size; ++at) to[at] = from[at];
+        }
+    }
     void put_key(std::string_view key) noexcept {
         key_size_ = static_cast<std::uint32_t>(key.size());
         copy(bytes(), key);
@@ -159,14 +184,12 @@ class KeyedData {
         copy(bytes() + key_size_, type);
     }
     void put_fragment(std::string_view fragment) noexcept {
-        put_fragment_at(bytes() + key_size_ + type_size_ + fragments_size_, fragment);
-        fragments_size_ += static_cast<std::uint32_t>(Fragments::prefix + fragment.size());
-        ++fragments_;
-    }
-    static void put_fragment_at(char* at, std::string_view fragment) noexcept {
+        char* at = bytes() + key_size_ + type_size_ + fragments_size_;
         const auto length = static_cast<std::uint32_t>(fragment.size());
         std::memcpy(at, &length, sizeof length);
         copy(at + Fragments::prefix, fragment);
+        fragments_size_ += static_cast<std::uint32_t>(Fragments::prefix + fragment.size());
+        ++fragments_;
     }
 
     std::uint32_t key_size_ = 0;

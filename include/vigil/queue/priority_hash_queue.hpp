@@ -103,7 +103,7 @@ class BasicPriorityHashQueue {
                 const PushOptions& options = default_push) {
         const Hash hash = hash_of(key);
         const SlotNumber number = find_any(hash, key);
-        if (number != no_slot && update_in_place(number, data, due, options)) return {};
+        if (number != no_slot && update_in_place(number, slots_[number], data, due, options)) return {};
         return push(now, hash, number, {key, data, due, options});
     }
 
@@ -209,7 +209,9 @@ class BasicPriorityHashQueue {
         KeyedData bytes;
         State state = State::free;
 
-        void count_push() noexcept { pushes += pushes < std::numeric_limits<std::uint32_t>::max(); }
+        void count_push() noexcept {
+            if (pushes != std::numeric_limits<std::uint32_t>::max()) ++pushes;
+        }
     };
 
     struct alignas(128) Slot {  // two cache lines that the processor fetches together
@@ -282,9 +284,8 @@ class BasicPriorityHashQueue {
     [[nodiscard]] SlotNumber find_any(Hash hash, std::string_view key) const noexcept {
         return index_.find(hash, [&](SlotNumber number) { return slots_[number].data.bytes.has_key(key); });
     }
-    [[nodiscard]] bool is_open(SlotNumber number, std::string_view key) const noexcept {
-        const Data& data = slots_[number].data;
-        return data.state == State::open && data.bytes.has_key(key);
+    [[nodiscard]] static bool is_open(const Slot& slot, std::string_view key) noexcept {
+        return slot.data.state == State::open && slot.data.bytes.has_key(key);
     }
     [[nodiscard]] SlotNumber find_slot(Hash hash, std::string_view key) const noexcept {
         const SlotNumber number = find_any(hash, key);
@@ -301,9 +302,10 @@ class BasicPriorityHashQueue {
         return (of_type == type_options_.end() ? queue_rules_ : queue_rules_.with(of_type->second)).with(options);
     }
     [[nodiscard]] bool queue_rules_apply(const PushOptions& options) const noexcept {
-        if (&options == &default_push) return true;
-        return (options.type.empty() || type_options_.empty()) && !options.mode && !options.expiry &&
-               !options.max_wait && !options.max_count && !options.max_bytes;
+        // Without branches: this is asked for every push.
+        const bool none = !(options.mode.has_value() | options.expiry.has_value() | options.max_wait.has_value() |
+                            options.max_count.has_value() | options.max_bytes.has_value());
+        return none && (options.type.empty() || type_options_.empty());
     }
 
     struct Message {
@@ -333,8 +335,9 @@ class BasicPriorityHashQueue {
     }
 
     /// The most common of all pushes, in a third of the instructions: a key is there, and moves later.
-    bool update_in_place(SlotNumber number, std::string_view data, TimePoint due, const PushOptions& options) noexcept {
-        auto& [priority, item_data] = slots_[number];
+    bool update_in_place(SlotNumber number, Slot& slot, std::string_view data, TimePoint due,
+                         const PushOptions& options) noexcept {
+        auto& [priority, item_data] = slot;
         const bool plain = queue_rules_.plain && may_stay(priority, due) && item_data.state == State::open &&
                            queue_rules_apply(options) && item_data.bytes.try_replace(options.type, data);
         if (!plain) return false;

@@ -21,36 +21,41 @@ auto BasicPriorityHashQueue<Observer>::push(TimePoint now, Hash hash, SlotNumber
 
 template <class Observer>
 std::size_t BasicPriorityHashQueue<Observer>::push(TimePoint now, std::span<const Push> pushes) {
-    constexpr std::size_t ahead = 32;
-    std::array<Hash, ahead> hashes;
-    std::array<SlotNumber, ahead> guesses;
+    constexpr std::size_t ahead = 16;
+    struct Coming {
+        KeyIndex::Probe probe;
+        SlotNumber guess;  // where the key probably is, or no_slot
+        Slot* guessed;     // that slot
+    };
+    Coming coming[ahead];  // not cleared for nothing
     std::size_t done = 0;
     while (done < pushes.size()) {
         const auto group = pushes.subspan(done, std::min(ahead, pushes.size() - done));
         for (std::size_t index = 0; index < group.size(); ++index) {
-            hashes[index] = hash_of(group[index].key);
-            index_.prefetch(hashes[index]);
+            coming[index].probe = index_.probe(hash_of(group[index].key));
         }
-        std::size_t new_keys = 0;
+        bool new_keys = false;
         for (std::size_t index = 0; index < group.size(); ++index) {
-            guesses[index] = index_.guess(hashes[index]);
-            if (guesses[index] != no_slot) {
-                prefetch_slot(slots_[guesses[index]]);
+            auto& [probe, guess, guessed] = coming[index];
+            guess = index_.guess(probe);
+            if (guess != no_slot) {
+                guessed = &slots_[guess];
+                prefetch_slot(*guessed);
             } else {
                 schedule_.prefetch_first(group[index].due);
-                ++new_keys;
+                new_keys = true;
             }
         }
-        for (std::size_t index = 0; new_keys > 0 && index < group.size(); ++index) {
-            if (guesses[index] == no_slot) schedule_.prefetch_second(group[index].due);
+        for (std::size_t index = 0; new_keys && index < group.size(); ++index) {
+            if (coming[index].guess == no_slot) schedule_.prefetch_second(group[index].due);
         }
         for (std::size_t index = 0; index < group.size(); ++index) {
             try {
                 const auto& [key, data, due, options] = group[index];
-                const bool guessed = guesses[index] != no_slot && is_open(guesses[index], key);
-                const SlotNumber number = guessed ? guesses[index] : find_any(hashes[index], key);
-                if (number == no_slot || !update_in_place(number, data, due, options)) {
-                    push(now, hashes[index], number, {key, data, due, options});
+                const auto& [probe, guess, guessed] = coming[index];
+                const bool known = guess != no_slot && is_open(*guessed, key);
+                if (!known || !update_in_place(guess, *guessed, data, due, options)) {
+                    push(now, probe.hash, known ? guess : find_any(probe.hash, key), {key, data, due, options});
                 }
             } catch (const std::exception&) {  // bad_alloc or length_error
                 if (done == 0) throw;
