@@ -145,27 +145,38 @@ void measure_updates(Report& report, std::size_t messages, long rounds) {
     report.add("keyed, updates only: literal / vigil, in batches", result[4], "x", 30);
 }
 
+/// All sizes in each round, so that those that are compared meet the same machine.
 void measure_scale(Report& report, std::size_t most, long rounds) {
+    constexpr std::size_t most_of_literal = 1'000'000;
     std::vector<std::size_t> sizes;
-    for (std::size_t items = 1000; items <= most; items *= 10) sizes.push_back(items);
-    for (const std::size_t items : sizes) {
-        std::fprintf(stderr, "keyed queue, %zu items\n", items);
-        const bool with_literal = items <= 1'000'000;
-        bench::keyed::Literal literal;
-        vigil::PriorityHashQueue queue;
-        const auto result = medians(std::min(rounds, 3L), [&](std::uint64_t round) {
-            const bench::keyed::Workload workload(items, 10 * items, round);
-            std::vector values{bench::keyed::run_vigil(queue, workload, base_of(round), batch).total()};
-            if (with_literal) values.push_back(bench::keyed::run_literal(literal, workload, base_of(round)).total());
-            return values;
-        });
-        report.scale.push_back({items, result[0], with_literal ? std::optional(result[1]) : std::nullopt});
+    for (std::size_t items = 1000; items <= std::max<std::size_t>(most, 1000); items *= 10) {
+        sizes.push_back(items);
     }
-    if (report.scale.size() < 2) return;
-    const auto& last = report.scale[report.scale.size() - 1];
-    const auto& before = report.scale[report.scale.size() - 2];
-    const std::string name = std::to_string(last.items) + " items / " + std::to_string(before.items);
-    report.add("keyed, cost per message at " + name, last.vigil / before.vigil, "", 1.8);
+    std::vector<vigil::PriorityHashQueue> queues(sizes.size());
+    std::vector<bench::keyed::Literal> literals(sizes.size());
+    const auto result = medians(rounds, [&](std::uint64_t round) {
+        std::fprintf(stderr, "keyed queue, %zu to %zu items, round %d\n", sizes.front(), sizes.back(),
+                     static_cast<int>(round));
+        std::vector<double> costs;
+        for (std::size_t index = 0; index < sizes.size(); ++index) {
+            const bench::keyed::Workload workload(sizes[index], 10 * sizes[index], round);
+            costs.push_back(bench::keyed::run_vigil(queues[index], workload, base_of(round), batch).total());
+        }
+        for (std::size_t index = 0; index < sizes.size() && sizes[index] <= most_of_literal; ++index) {
+            const bench::keyed::Workload workload(sizes[index], 10 * sizes[index], round);
+            costs.push_back(bench::keyed::run_literal(literals[index], workload, base_of(round)).total());
+        }
+        costs.push_back(costs[sizes.size() - 1] / costs[std::max<std::size_t>(sizes.size(), 2) - 2]);
+        return costs;
+    });
+    for (std::size_t index = 0; index < sizes.size(); ++index) {
+        const bool with_literal = sizes[index] <= most_of_literal;
+        report.scale.push_back(
+            {sizes[index], result[index], with_literal ? std::optional(result[sizes.size() + index]) : std::nullopt});
+    }
+    if (sizes.size() < 2) return;
+    const std::string name = std::to_string(sizes.back()) + " items / " + std::to_string(sizes[sizes.size() - 2]);
+    report.add("keyed, cost per message at " + name, result.back(), "", 1.8);
 }
 
 void measure_growth(Report& report, std::size_t items) {
