@@ -1,6 +1,7 @@
 #include <vigil/loop/driver.hpp>
 
 #include <algorithm>
+#include <utility>
 
 namespace vigil {
 
@@ -21,6 +22,7 @@ void Driver::set_budget(DriverBudget budget) noexcept {
 }
 
 DriveId Driver::add(std::unique_ptr<Driven> driven) {
+    prepare();
     driven->id = DriveId{++last_id_};
     driven_.push_back(std::move(driven));
     const DriveId id = driven_.back()->id;
@@ -52,8 +54,9 @@ void Driver::changed(DriveId id) {
 
 void Driver::resume(DriveId id) {
     Driven* driven = find(id);
-    if (driven == nullptr || !driven->refused) return;
-    driven->refused = false;
+    if (driven == nullptr) return;
+    driven->resumed = true;
+    if (!std::exchange(driven->refused, false)) return;
     changed(id);
 }
 
@@ -97,8 +100,9 @@ void Driver::work_within_budget() {
         const auto due = driven.next_due();
         if (!due || *due > now) continue;
         const std::size_t limit = std::min(left, items_between_looks_at_the_clock);
+        driven.resumed = false;
         const Evicted evicted = driven.evict_due(now, limit);
-        driven.refused = evicted.refused;
+        driven.refused = evicted.refused && !driven.resumed;  // the sink itself may have made room meanwhile
         if (evicted.more) idle = 0;
         left -= evicted.more ? limit : std::min(evicted.items, left);
         now = loop_.now();

@@ -34,6 +34,7 @@ TimerId Loop::add_timer(Delay delay, Function<void()> callback) {
 TimerId Loop::add_periodic_timer(Delay interval, Function<void()> callback) {
     return impl_->add_timer(interval.value(), {not_empty(callback), interval.value()});
 }
+void Loop::reserve_timers(std::size_t count) { impl_->reserve_timers(count); }
 bool Loop::cancel_timer(TimerId timer) { return impl_->cancel_timer(timer); }
 
 void Loop::future_tick(Function<void()> callback) { impl_->future_tick(not_empty(callback)); }

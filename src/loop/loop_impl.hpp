@@ -41,6 +41,7 @@ struct Loop::Impl {
     [[nodiscard]] TimePoint now() const noexcept;
     [[nodiscard]] TimePoint due_after(TimePoint now, Duration delay) const noexcept;
     TimerId add_timer(Duration delay, Timer&& timer);
+    void reserve_timers(std::size_t count) { timers_.reserve_more(count); }
     bool cancel_timer(TimerId timer) noexcept;
     void future_tick(Function<void()>&& callback);
     void add_stream(int fd, Streams::Direction direction, Function<void(int)> callback);

@@ -2,9 +2,11 @@
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdint>
+#include <ctime>
 #include <deque>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 #include <vigil/vigil.hpp>
 
@@ -22,30 +24,36 @@ using vigil::VirtualTime;
 
 namespace {
 
-/// How late the turns of a loop come: a timer that is due every millisecond.
+/// How long a timer that is due every millisecond has to wait for its turn, in processor time of this thread: for how
+/// long others have the processor is not the loop's fault.
 class Watch {
    public:
-    explicit Watch(Loop& loop) : loop_(loop), last_(loop.now()) {
+    explicit Watch(Loop& loop) : loop_(loop), last_(used()) {
         timer_ = loop.add_periodic_timer(1ms, [this] { look(); });
     }
     ~Watch() { loop_.cancel_timer(timer_); }
     Watch(const Watch&) = delete;
     Watch& operator=(const Watch&) = delete;
 
-    [[nodiscard]] Duration longest_gap() const { return longest_; }
+    [[nodiscard]] std::chrono::nanoseconds longest_gap() const { return longest_; }
     [[nodiscard]] std::size_t rounds() const { return rounds_; }
 
    private:
     void look() {
-        longest_ = std::max(longest_, loop_.now() - last_);
-        last_ = loop_.now();
+        longest_ = std::max(longest_, used() - last_);
+        last_ = used();
         ++rounds_;
+    }
+    static std::chrono::nanoseconds used() {
+        timespec used{};
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+        return std::chrono::seconds{used.tv_sec} + std::chrono::nanoseconds{used.tv_nsec};
     }
 
     Loop& loop_;
     vigil::TimerId timer_;
-    TimePoint last_;
-    Duration longest_{};
+    std::chrono::nanoseconds last_;
+    std::chrono::nanoseconds longest_{};
     std::size_t rounds_ = 0;
 };
 
@@ -63,9 +71,8 @@ struct Ahead {
     [[nodiscard]] bool check() const { return queue.check(); }
 };
 
-// The budget is 1 ms; a shared machine may take the processor away for much longer. Without a budget a million items
-// take hundreds.
-constexpr Duration never_this_late = 200ms;
+// The budget is 1 ms, and putting one chunk in order may come on top. Without a budget a million items take hundreds.
+constexpr auto never_this_late = 50ms;
 
 }  // namespace
 
@@ -295,4 +302,26 @@ TEST_CASE("Driver does not block the loop while a million re-armed entries come 
     REQUIRE(queue.size() == count);
     REQUIRE(watch.rounds() > 5);
     CHECK(watch.longest_gap() < never_this_late);
+}
+
+TEST_CASE("A sink that refuses, but has made room and resumed its queue, is asked again") {
+    auto loop = Loop::with_virtual_time();
+    std::deque<int> box;
+    int drained = 0;
+    vigil::loop::DelayedQueue<int>* itself = nullptr;
+    vigil::loop::DelayedQueue<int> queue(loop, [&](const DueValue<int>& due) {
+        if (box.size() == 2) {
+            drained += static_cast<int>(std::exchange(box, {}).size());
+            itself->resume();
+            return false;
+        }
+        box.push_back(due.value);
+        return true;
+    });
+    itself = &queue;
+    for (int value = 0; value < 5; ++value) queue.offer(value, 1ms);
+    loop.advance(1s);
+    REQUIRE(queue.empty());
+    REQUIRE(drained == 4);
+    REQUIRE(box == std::deque<int>{4});
 }

@@ -4,6 +4,8 @@
 #include <vector>
 #include <vigil/vigil.hpp>
 
+#include "failing_allocator.hpp"
+
 using namespace std::chrono_literals;
 using vigil::DueValue;
 using vigil::KeyedItem;
@@ -173,4 +175,52 @@ TEST_CASE("Due items move from queue to queue") {
     REQUIRE(seen == "k:t,0,1,2");
     loop.advance(1us);
     REQUIRE(seen == "k:t,0,1,2!");
+}
+
+TEST_CASE("A queue on a loop that is short of memory takes an item and hands it over in time, or is as it was") {
+    std::size_t failures = 0;
+    for (bool failed = true; failed; ++failures) {
+        auto loop = Loop::with_virtual_time();
+        int evicted = 0;
+        vigil::loop::KeyedQueue queue(loop, [&](const KeyedItem&) { ++evicted; });
+        failed = false;
+        try {
+            const vigil::testing::AllocationsFailAfter limited{failures};
+            queue.push("key", "data", 1s);
+        } catch (const std::bad_alloc&) {
+            failed = true;
+        }
+        REQUIRE(queue.size() == (failed ? 0 : 1));
+        loop.advance(1h);
+        REQUIRE(evicted == (failed ? 0 : 1));
+    }
+    REQUIRE(failures >= 3);
+}
+
+TEST_CASE("A value stays whole in its queue when there is no memory for it in the next one") {
+    const std::string value = "a value that is too long to lie inside of a string";
+    std::size_t failures = 0;
+    for (bool failed = true; failed; ++failures) {
+        auto loop = Loop::with_virtual_time();
+        std::string seen;
+        vigil::loop::DelayedQueue<std::string> end(loop, [&](const DueValue<std::string>& due) { seen = due.value; });
+        vigil::loop::SlotRing<std::string> ring(loop, {.tick = 1ms}, vigil::loop::into(end, 1s));
+        const auto put = vigil::loop::into(ring, 1s);
+        vigil::loop::DelayedQueue<std::string> start(loop, [&](const DueValue<std::string>& due) {
+            const vigil::testing::AllocationsFailAfter limited{failures};
+            put(due);
+        });
+        start.offer(value, 1s);
+        failed = false;
+        try {
+            loop.advance(1s);
+        } catch (const std::bad_alloc&) {
+            failed = true;
+        }
+        REQUIRE(start.size() == (failed ? 1 : 0));
+        if (failed) REQUIRE(start.peek()->value == value);
+        if (!failed) loop.advance(1h);
+        REQUIRE(seen == (failed ? "" : value));
+    }
+    REQUIRE(failures >= 2);
 }

@@ -374,3 +374,27 @@ TEST_CASE("Schedule loses nothing when memory runs out in first") {
     REQUIRE(failures >= 10);
     REQUIRE(checked.schedule.empty());
 }
+
+TEST_CASE(
+    "Schedule loses nothing when memory runs out as what is due in the first millisecond of a wide bucket moves") {
+    for (const TimePoint start : {TimePoint{Duration{60LL << 20}}, TimePoint{Duration{3LL << 30}}}) {
+        CAPTURE(start);
+        std::size_t failures = 0;
+        for (bool failed = true; failed; ++failures) {
+            CheckedSchedule checked(TimePoint{});
+            for (int count = 0; count < 1024; ++count) checked.push(start + 40s + Duration{count});
+            checked.push(start);
+            checked.now = start;
+            try {
+                checked.take(unlimited, failures);
+                failed = false;
+            } catch (const std::bad_alloc&) {
+                expect(checked.check(), "check()");
+            }
+            checked.now += 1h;
+            checked.take_all(unlimited);
+            expect(checked.schedule.empty() && checked.size() == 0, "nothing is lost");
+        }
+        REQUIRE(failures >= 3);
+    }
+}

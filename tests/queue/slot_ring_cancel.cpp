@@ -235,3 +235,20 @@ TEST_CASE("SlotRing fires what is left of a slot that it has put in order by hal
     REQUIRE(ring.next_due() <= TimePoint{5s});
     REQUIRE(advance(ring, TimePoint{5s}) == zero_to(10));
 }
+
+TEST_CASE("SlotRing needs little memory for time-outs that are restarted for ever with the same due") {
+    for (const Duration due : {Duration{100s}, Duration{100h}}) {  // in a slot, in a group of a later turn
+        Ring ring;
+        std::vector<Ring::Handle> live;
+        for (int value = 0; value < 1000; ++value) live.push_back(ring.put(TimePoint{due}, int{value}));
+        for (std::size_t step = 0; step < 100'000; ++step) {
+            auto& handle = live[step % live.size()];
+            const auto value = ring.cancel(handle);
+            expect(value.has_value(), "what is live can be cancelled");
+            handle = ring.put(TimePoint{due}, *value);
+            expect(ring.entries() <= 3 * ring.size() + 10'000, "what is cancelled is cleared away");
+        }
+        REQUIRE(ring.bytes() < 1'000'000);
+        REQUIRE(advance(ring, TimePoint{due}).size() == 1000);
+    }
+}

@@ -31,8 +31,13 @@ class Bound {
     ~Bound() { loop_.driver().remove(id_); }
 
     [[nodiscard]] TimePoint now() const { return loop_.now(); }
-    /// From when delays count, so that nothing is early.
-    [[nodiscard]] TimePoint start() const { return loop_.due_after(Duration::zero()); }
+    /// Before a change that must not fail after it is made.
+    void prepare() { loop_.driver().prepare(); }
+    /// The same; and from when delays count, so that nothing is early.
+    [[nodiscard]] TimePoint start() {
+        prepare();
+        return loop_.due_after(Duration::zero());
+    }
     void changed() { loop_.driver().changed(id_); }
 
     Loop& loop_;

@@ -21,7 +21,8 @@ class DelayedQueue : public Bound<vigil::DelayedQueue<T>> {
     DelayedQueue(Loop& loop, Sink destination, DelayedQueueOptions options = {})
         : Base(loop, vigil::DelayedQueue<T>(options), std::move(destination)) {}
 
-    Handle offer(T value, Delay delay) {
+    Handle offer(const T& value, Delay delay) { return offer(T(value), delay); }
+    Handle offer(T&& value, Delay delay) {
         const Handle handle = Base::queue_.offer(Base::start(), std::move(value), delay);
         Base::changed();
         return handle;

@@ -50,7 +50,9 @@ class Driver {
 
     /// The queue may have become due earlier, or empty. Cheap.
     void changed(DriveId id);
-    /// The sink that refused may be asked again.
+    /// Makes sure of the memory that the next changed() needs, so that it can follow a change that must not fail.
+    void prepare() { loop_.reserve_timers(1); }
+    /// The sink that refused may be asked again; also from within the sink.
     void resume(DriveId id);
 
    private:
@@ -61,6 +63,7 @@ class Driver {
 
         DriveId id{};
         bool refused = false;
+        bool resumed = false;  // while the sink was at work
         bool removed = false;
     };
     template <class Queue, class Sink>

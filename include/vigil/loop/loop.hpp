@@ -74,6 +74,8 @@ class Loop {
     /// Runs `callback` every `interval`, from due to due: lateness does not add up. Rounds that were missed because
     /// the loop was busy are skipped. An interval of 0 runs it once per turn.
     TimerId add_periodic_timer(Delay interval, Function<void()> callback);
+    /// After this the next `count` timers can be added though memory runs out, if their callbacks need none.
+    void reserve_timers(std::size_t count);
     /// False if it already ran (and is not periodic) or was cancelled before.
     bool cancel_timer(TimerId timer);
 

@@ -35,6 +35,7 @@ class RoundQueue : public Bound<CleanedRoundQueue<T>> {
 
     /// See vigil::RoundQueue.
     bool put(std::string_view id, T value) {
+        Base::prepare();
         const bool added = Base::queue_.put(Base::now(), id, std::move(value));
         Base::changed();
         return added;

@@ -31,7 +31,8 @@ auto into(DelayedQueue<T>& queue, Delay delay) {
     return [&queue, delay](const DueValue<T>& due) { queue.offer(std::move(due.value), delay); };
 }
 
-/// From one keyed queue into another: key, type and all fragments, which follow those that the key has there.
+/// From one keyed queue into another: key, type and all fragments, which follow those that the key has there. If memory
+/// runs out among several fragments, the item stays with all of them, and some are in both.
 inline auto into(KeyedQueue& queue, Delay delay) {
     return [&queue, delay](const KeyedItem& item) {
         for (const auto fragment : item.data) {

@@ -22,7 +22,8 @@ class SlotRing : public Bound<vigil::SlotRing<T>> {
     SlotRing(Loop& loop, SlotRingOptions options, Sink sink)
         : Base(loop, vigil::SlotRing<T>(options), std::move(sink)) {}
 
-    Handle put(T value, Delay delay) {
+    Handle put(const T& value, Delay delay) { return put(T(value), delay); }
+    Handle put(T&& value, Delay delay) {
         const Handle handle = Base::queue_.put_after(Base::start(), delay, std::move(value));
         Base::changed();
         return handle;

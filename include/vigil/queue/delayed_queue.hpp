@@ -36,13 +36,14 @@ class DelayedQueue {
     [[nodiscard]] bool empty() const noexcept { return values_.empty(); }
     [[nodiscard]] std::size_t bytes() const noexcept { return values_.bytes(); }
 
-    /// A negative delay counts as none.
-    Handle offer(TimePoint now, T value, Delay delay) {
+    /// A negative delay counts as none. The value is moved out only if this succeeds.
+    Handle offer(TimePoint now, T&& value, Delay delay) {
         const TimePoint due = saturating_add(now, delay.value());
         const Handle handle = values_.add(now, due, std::move(value));
         observer_.changed(slot_of(handle), DueValue<T>{due, *values_.find(handle)}, Change::added);
         return handle;
     }
+    Handle offer(TimePoint now, const T& value, Delay delay) { return offer(now, T(value), delay); }
     /// Puts a value back as an observer saw it, without telling the observer.
     Handle restore(TimePoint now, TimePoint due, T value) { return values_.add(now, due, std::move(value)); }
 

@@ -16,8 +16,9 @@ namespace vigil {
 /// The bytes of an item: key, type and fragments, one after the other. Those of a small item lie inside, next to what
 /// else belongs to it; others in a block of their own, which grows in steps of half its size.
 ///
-/// Invariant: key, type and fragments fill at most capacity() bytes. What throws (std::bad_alloc, std::length_error)
-/// leaves it as it was. Arguments may be views of these very bytes. clear() must be called before it is destroyed.
+/// Invariants: key, type and fragments fill at most capacity() bytes; the fragments are as many as were counted. What
+/// throws (std::bad_alloc, std::length_error) leaves it as it was. Arguments may be views of these very bytes. clear()
+/// must be called before it is destroyed.
 class KeyedData {
    public:
     static constexpr std::size_t longest = std::numeric_limits<std::uint32_t>::max();
@@ -112,6 +113,17 @@ class KeyedData {
         if (outside_) ::operator delete(block().bytes);
         outside_ = false;
         key_size_ = fragments_size_ = fragments_ = type_size_ = 0;
+    }
+
+    [[nodiscard]] bool check() const noexcept {
+        if (std::size_t{key_size_} + type_size_ + fragments_size_ > capacity()) return false;
+        std::size_t counted = 0, size = 0;
+        for (; size < fragments_size_ && counted < fragments_; ++counted) {
+            const std::string_view rest = fragments().raw().substr(size);
+            if (rest.size() < Fragments::prefix) return false;
+            size += Fragments::prefix + Fragments(rest).front().size();
+        }
+        return counted == fragments_ && size == fragments_size_;
     }
 
    private:

@@ -45,10 +45,12 @@ namespace vigil {
 /// any bytes, may be empty, and up to 4 GiB; a type up to 65535 bytes: more is a std::length_error.
 ///
 /// Invariants: each item has one entry in the schedule, at its due or earlier; the index finds each item by its key,
-/// except those that are sealed; a slot is in use or on the free list; bytes() counts every block.
+/// except those that are sealed; a slot is in use or on the free list; bytes() counts every block; the KeyedData of
+/// each item is sound.
 /// push, cancel, find, reschedule: O(1) expected, O(log n) while there are fewer than 1000 items or the due is months
-/// away; evict: the same, amortised. No call takes long because the queue is large: it grows in pieces. All leave the
-/// queue as it was if memory runs out. Move-only. Memory of items that have left is kept for those to come.
+/// away; evict: the same, amortised. No call that changes the queue takes long because that is large: it grows in
+/// pieces; only evict() and earliest() have no limit. All leave the queue as it was if memory runs out. Move-only.
+/// Memory of items that have left is kept for those to come.
 template <class Observer = NoObserver>
 class BasicPriorityHashQueue {
    public:
@@ -111,7 +113,8 @@ class BasicPriorityHashQueue {
     /// one cannot be, because memory runs out or it is too long. Throws if that is the first.
     std::size_t push(TimePoint now, std::span<const Push> pushes);
 
-    /// The item with the lowest due if that is not after `now`.
+    /// The item with the lowest due if that is not after `now`. It puts all in order that falls due in the same
+    /// millisecond; evict_due() does so in pieces.
     std::optional<EvictedItem> evict(TimePoint now) {
         std::optional<EvictedItem> evicted;
         while (evict_due(now, 1, [&](const KeyedItem& item) { evicted.emplace(item); }).more && !evicted) continue;
@@ -149,8 +152,8 @@ class BasicPriorityHashQueue {
 
     /// When there may be something to evict: early perhaps, late never.
     [[nodiscard]] std::optional<TimePoint> next_due() const noexcept { return schedule_.next_due(); }
-    /// The item that comes next, exactly. O(1) if it is in the heap already; else it costs what lies in the first
-    /// buckets.
+    /// The item that comes next, exactly. Cheap if it is in order already and was not moved later since; else it costs
+    /// what each_by_due() does for the first one.
     [[nodiscard]] std::optional<KeyedItem> earliest() const {
         const auto first = schedule_.earliest(owner());
         if (!first) return std::nullopt;
@@ -158,7 +161,8 @@ class BasicPriorityHashQueue {
     }
 
     /// Calls `visit(const KeyedItem&)` for the items in the order in which they fall due, until it returns false. It
-    /// must not change the queue.
+    /// must not change the queue. Looks at all that is due by now or in a heap, and at those of the same bucket (1 ms
+    /// if due soon).
     template <class Visit>
     void each_by_due(Visit&& visit) const {
         schedule_.each_by_due(owner(), [&](const Schedule::Entry& entry) { return offer_to(visit, item(entry.slot)); });

@@ -223,6 +223,7 @@ bool BasicPriorityHashQueue<Observer>::check() const {
     for (std::size_t number = 0; number < slots_.size(); ++number) {
         const auto& [priority, data] = slots_[number];
         if (data.state == State::free) continue;
+        if (!data.bytes.check()) return false;
         ++used;
         outside += data.bytes.outside_bytes();
         if (data.state == State::sealed) continue;

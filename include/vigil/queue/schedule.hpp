@@ -20,6 +20,10 @@ namespace vigil {
 /// before it has gone. Min-heaps hold the rest: what is due before the first ring begins, and what is due after the
 /// months. A schedule of few entries is just a heap. It holds at most 500 million.
 ///
+/// What it gains over a heap alone (bench/queues): a million entries cost half as much if they are near, two thirds if
+/// they are hours away; but some thousand that are spread over an hour, each alone in its millisecond, cost twice as
+/// much.
+///
 /// An entry belongs to a slot of its owner, who keeps its due, its sequence and its place. The owner may give it a
 /// later due and a new sequence without telling (re-arm): when the old due comes up, the entry goes where it belongs.
 /// An Owner has:
@@ -166,7 +170,7 @@ class Schedule {
         const Entry* opened = opened_.earliest(is_there(owner));
         if (opened != nullptr && (heap == nullptr || *opened < heap->top()) && none_parked_until(*opened)) {
             found = *opened;
-        } else if (opened == nullptr && heap != nullptr && none_parked_until(heap->top()) &&
+        } else if (heap != nullptr && (opened == nullptr || heap->top() < *opened) && none_parked_until(heap->top()) &&
                    owner.entry(heap->top().slot).sequence == heap->top().sequence) {
             found = heap->top();
         } else {
@@ -386,7 +390,7 @@ class Schedule {
         bool parked = false, beyond = false;
         for (const Slot slot : batch) {
             const TimePoint due = owner.entry(slot).due;
-            parked = parked || milliseconds_.bucket_of(due) > milliseconds_.first();
+            parked = parked || milliseconds_.bucket_of(due) >= milliseconds_.first();
             beyond = beyond || (parked && !milliseconds_.covers(due));
         }
         opened_.reserve_more(batch.count);

@@ -38,14 +38,15 @@ struct SlotRingOptions {
 /// from one occupied slot to the next, over any number of ticks at once; an empty one has nothing to do. What the slot
 /// that it has reached holds is put in order by a min-heap.
 ///
-/// cancel() touches only the value; its number stays in the list of its slot and is passed over there. Once these are
-/// more than the values, each cancel() also clears away some of them.
+/// cancel() touches only the value; its number stays in the list of its slot, is passed over there, and not used again
+/// before that. Once these are more than the values, each cancel() also clears away some of them.
 ///
-/// Invariants: each value's number is in the list of its slot, in that of its group, or in the heap; a handle is never
-/// given out twice. put and cancel O(1), but O(log n) in the number of groups for a value of a later turn; advance O(1)
-/// for each value, O(log n) in the number of those that share its slot. About 30 bytes each beyond the value. put()
-/// leaves the ring as it was if memory runs out; advance() loses nothing then. Move-only; T must be movable without
-/// exceptions. Free places hold a T{} or one that was moved from, which should own nothing.
+/// Invariants: the number of each value, and each that was cancelled, is once in the list of its slot, in that of its
+/// group, or in the heap, and not free; all others are free; a handle is never given out twice. put and cancel O(1),
+/// but O(log n) in the number of groups for a value of a later turn; advance O(1) for each value, O(log n) in the
+/// number of those that share its slot. About 30 bytes each beyond the value. put() leaves the ring as it was if memory
+/// runs out; advance() loses nothing then. Move-only; T must be movable without exceptions. Free places hold a T{} or
+/// one that was moved from, which should own nothing.
 template <class T, class Observer = NoObserver>
 class SlotRing {
    public:
@@ -57,8 +58,9 @@ class SlotRing {
           last_tick_(TimePoint::max().time_since_epoch().count() / tick_),
           lists_(options.slots),
           observer_(std::move(observer)) {}
-    SlotRing(SlotRing&&) noexcept = default;
-    SlotRing& operator=(SlotRing&&) noexcept = default;
+    /// `other` can only be destroyed or assigned to after that.
+    SlotRing(SlotRing&& other) noexcept = default;
+    SlotRing& operator=(SlotRing&& other) noexcept = default;
     ~SlotRing() = default;
 
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
@@ -72,16 +74,19 @@ class SlotRing {
     /// The slot that a value due then belongs to.
     [[nodiscard]] std::size_t slot_of(TimePoint due) const noexcept { return lists_.slot_of(tick_at_or_after(due)); }
 
-    Handle put(TimePoint due, T value) {
+    /// The value is moved out only if this succeeds.
+    Handle put(TimePoint due, T&& value) {
         const Number number = insert(due, std::move(value));
         observer_.changed(number, DueValue<T>{due, records_[number].value}, Change::added);
         return handle_of(number);
     }
+    Handle put(TimePoint due, const T& value) { return put(due, T(value)); }
     /// A negative delay counts as none.
-    Handle put_after(TimePoint now, Delay delay, T value) {
+    Handle put_after(TimePoint now, Delay delay, T&& value) {
         if (entries() == 0) lists_.move_on_to(tick_at_or_before(now));
         return put(saturating_add(now, delay.value()), std::move(value));
     }
+    Handle put_after(TimePoint now, Delay delay, const T& value) { return put_after(now, delay, T(value)); }
     /// As put(), without telling the observer.
     Handle restore(TimePoint due, T value) { return handle_of(insert(due, std::move(value))); }
 
@@ -90,7 +95,7 @@ class SlotRing {
         const Number number = number_of(handle);
         if (number == no_number) return std::nullopt;
         std::optional<T> value(std::move(records_[number].value));
-        release(number);
+        give_up(number);
         sweep();
         return value;
     }
@@ -148,11 +153,15 @@ class SlotRing {
     [[nodiscard]] bool check() const {
         if (!lists_.check() || !open_.check()) return false;
         std::vector<bool> found(records_.size());
-        lists_.each([&](Number number, Ticks ticks) {
-            if (lies_in(number, ticks)) found[number] = true;
-        });
+        bool known = true;
+        const auto find = [&](Number number, bool right) {
+            known = known && right && !found[number];
+            found[number] = true;
+        };
+        lists_.each([&](Number number, Ticks ticks) { find(number, lies_in(number, ticks)); });
         open_.each([&](const Entry& entry) {
-            if (records_[entry.number].sequence == entry.sequence) found[entry.number] = true;
+            const std::uint64_t sequence = records_[entry.number].sequence;
+            find(entry.number, sequence == 0 || sequence == entry.sequence);
         });
         std::size_t live = 0;
         for (std::size_t number = 0; number < records_.size(); ++number) {
@@ -160,9 +169,9 @@ class SlotRing {
             ++live;
             if (!found[number]) return false;
         }
-        return live == size_ && live + free_.size() + retired_ == records_.size() &&
+        return known && live == size_ && entries() + free_.size() + retired_ == records_.size() &&
                free_.check([&](Number number) { return records_[number].link; },
-                           [&](Number number) { return records_[number].sequence == 0; });
+                           [&](Number number) { return records_[number].sequence == 0 && !found[number]; });
     }
 
    private:
@@ -178,7 +187,7 @@ class SlotRing {
     struct Record {
         T value{};
         TimePoint due{};
-        std::uint64_t sequence = 0;  // 0: free
+        std::uint64_t sequence = 0;  // 0: free or cancelled
         std::uint32_t generation = 1;
         Number link = no_number;  // of a free one
     };
@@ -217,10 +226,10 @@ class SlotRing {
         return tick > last_tick_ ? TimePoint::max() : TimePoint{Duration{tick * tick_}};
     }
 
-    /// Whether a value is still there, and due at one of these ticks.
+    /// Whether a value is due at one of these ticks, or was.
     [[nodiscard]] bool lies_in(Number number, Ticks ticks) const noexcept {
         const Record& record = records_[number];
-        return record.sequence != 0 && record.due > time_of(ticks.first - 1) && record.due <= time_of(ticks.last);
+        return record.due > time_of(ticks.first - 1) && record.due <= time_of(ticks.last);
     }
 
     [[nodiscard]] Handle handle_of(Number number) const noexcept {
@@ -266,42 +275,45 @@ class SlotRing {
         if (coming != no_number) prefetch(&records_[coming]);
         return number;
     }
-    /// The new generation makes the handle stale; a record whose generations are used up is never used again.
-    void release(Number number) noexcept {
-        Record& record = records_[number];
-        record.sequence = 0;
+    /// The value has gone; the new generation makes its handle stale.
+    void give_up(Number number) noexcept {
+        records_[number].sequence = 0;
+        ++records_[number].generation;
         --size_;
-        if (++record.generation == 0) {
+        observer_.removed(number);
+    }
+    /// A number that has just been taken out of its list or the heap: if its value has gone, it can be used again, but
+    /// not if its generations are used up.
+    [[nodiscard]] bool recycled(Number number) noexcept {
+        Record& record = records_[number];
+        if (record.sequence != 0) return false;
+        if (record.generation == 0) {
             ++retired_;
         } else {
             free_.push(number, record.link);
         }
-        observer_.removed(number);
+        return true;
     }
 
     /// Moves some of the first group into the ring.
     void pull(std::size_t& limit) {
-        const Ticks ticks = lists_.ticks_of_group();
         const Batch batch = fetched(lists_.batch_of_group());
         lists_.reserve_more(batch.count);
         open_.reserve_more(batch.count);
         lists_.take_from_group();
         for (const Number number : batch) {
-            if (lies_in(number, ticks)) place(number, records_[number].due, records_[number].sequence);
+            if (!recycled(number)) place(number, records_[number].due, records_[number].sequence);
         }
         limit -= std::min<std::size_t>(limit, batch.count);
     }
 
     /// Moves some of the slot that the ring has reached into the heap.
     void open(std::size_t& limit) {
-        const Ticks ticks{lists_.current(), lists_.current()};
         const Batch batch = fetched(lists_.batch_of_slot());
         open_.reserve_more(batch.count);
         lists_.take_from_slot();
         for (const Number number : batch) {
-            if (lies_in(number, ticks)) {
-                open_.gather({records_[number].due, records_[number].sequence, number});
-            }
+            if (!recycled(number)) open_.gather({records_[number].due, records_[number].sequence, number});
         }
         if (!lists_.at_slot()) open_.close();
         limit -= std::min<std::size_t>(limit, batch.count);
@@ -324,9 +336,9 @@ class SlotRing {
     bool fire(Sink& sink, Evicted& evicted) {
         const Entry entry = open_.top();
         Record& record = records_[entry.number];
-        if (record.sequence != entry.sequence) {
+        if (record.sequence == 0) {
             open_.pop();
-            return true;
+            return recycled(entry.number);
         }
         // Its handle is stale while the sink has it. The sink may put others before it.
         struct Leaving {
@@ -342,8 +354,11 @@ class SlotRing {
         ++evicted.items;
         // Destroyed last: that may change the ring too.
         [[maybe_unused]] const T taken = std::exchange(record.value, T{});
-        release(entry.number);
-        if (open_.top().sequence == entry.sequence) open_.pop();
+        give_up(entry.number);
+        if (open_.top().sequence == entry.sequence) {
+            open_.pop();
+            (void)recycled(entry.number);
+        }
         sweep();
         return true;
     }
@@ -354,10 +369,10 @@ class SlotRing {
         const auto too_many = [&] { return entries() - size_ > size_ + stale_allowed; };
         if (!too_many()) return;
         if (open_.size() > size_ + stale_allowed / 2) {
-            open_.sweep([&](const Entry& entry) { return records_[entry.number].sequence == entry.sequence; });
+            open_.sweep([&](const Entry& entry) { return !recycled(entry.number); });
             return;
         }
-        const auto wanted = [&](Number number, Ticks ticks) { return lies_in(number, ticks); };
+        const auto wanted = [&](Number number) { return !recycled(number); };
         for (int steps = 0; steps < 4 && too_many(); ++steps) lists_.filter_next(wanted);
     }
 

@@ -18,7 +18,7 @@ namespace vigil {
 /// A ring of slots has one list for each tick of less than a turn ahead. Later ticks share lists, in groups of
 /// neighbours, which cost nothing until their turn comes; then their owner takes the numbers of the first group out and
 /// adds them again, to their slots. What has been added can only be taken in batches: a number that is not wanted any
-/// more stays in its list, even if it is added to another one, until it is taken or filter_next() drops it.
+/// more stays in its list until it is taken or filter_next() drops it.
 ///
 /// Invariants: a slot is marked as occupied if its list is not empty; no group is empty; size() counts the numbers of
 /// all lists. All calls O(1), but O(log n) in the number of groups for those. add() leaves the lists as they were if
@@ -110,15 +110,14 @@ class TickLists {
     /// Those of the same list that come after a batch; null if there are none.
     [[nodiscard]] const Batch* coming_after(const Batch& batch) const noexcept { return lists_.coming_after(batch); }
 
-    /// Goes through the lists from call to call, a batch at a time, and drops the numbers of which
-    /// `wanted(number, ticks of its list)` is false: first those of the slots after the current one, then those of the
-    /// groups. False after the last list; then the next call begins anew.
+    /// Goes through the lists from call to call, a batch at a time, and drops the numbers of which `wanted(number)` is
+    /// false: first those of the slots after the current one, then those of the groups. False after the last list; then
+    /// the next call begins anew.
     template <class Wanted>
     bool filter_next(Wanted&& wanted) noexcept {
         if (!sweep_.walk && !sweep_next_list()) return false;
         std::size_t dropped = 0;
-        const bool more =
-            lists_.filter_next(*sweep_.walk, dropped, [&](Number number) { return wanted(number, sweep_.ticks); });
+        const bool more = lists_.filter_next(*sweep_.walk, dropped, wanted);
         size_ -= dropped;
         if (!more || forget_swept_list_if_empty()) sweep_.walk.reset();
         return true;

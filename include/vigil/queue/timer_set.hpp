@@ -68,6 +68,13 @@ class TimerSet {
         return Head{first->due, first->sequence, handle_of(first->slot), slots_[first->slot].value};
     }
 
+    /// After this the next `count` calls of add() cannot fail, whatever is removed in between.
+    void reserve_more(std::size_t count) {
+        slots_.reserve_more(count);
+        schedule_.reserve_more(count);
+    }
+
+    /// The value is moved out only if this succeeds.
     Handle add(TimePoint now, TimePoint due, T&& value) {
         const Slot slot = acquire_slot();
         Record& record = slots_[slot];
