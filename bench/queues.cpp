@@ -145,38 +145,43 @@ void measure_updates(Report& report, std::size_t messages, long rounds) {
     report.add("keyed, updates only: literal / vigil, in batches", result[4], "x", 30);
 }
 
-/// All sizes in each round, so that those that are compared meet the same machine.
-void measure_scale(Report& report, std::size_t most, long rounds) {
-    constexpr std::size_t most_of_literal = 1'000'000;
-    std::vector<std::size_t> sizes;
-    for (std::size_t items = 1000; items <= std::max<std::size_t>(most, 1000); items *= 10) {
-        sizes.push_back(items);
-    }
+/// Of more than a million it would take minutes.
+std::optional<double> literal_cost_at(std::size_t items, long rounds) {
+    if (items > 1'000'000) return std::nullopt;
+    bench::keyed::Literal literal;
+    return medians(std::min(rounds, 3L), [&](std::uint64_t round) {
+        const bench::keyed::Workload workload(items, 10 * items, round);
+        return std::vector{bench::keyed::run_literal(literal, workload, base_of(round)).total()};
+    })[0];
+}
+
+/// Several sizes in each round, so that those that are compared meet the same machine. Gives the cost of each.
+std::vector<double> costs_at(Report& report, const std::vector<std::size_t>& sizes, long rounds) {
+    std::fprintf(stderr, "keyed queue, %zu items\n", sizes.back());
     std::vector<vigil::PriorityHashQueue> queues(sizes.size());
-    std::vector<bench::keyed::Literal> literals(sizes.size());
-    const auto result = medians(rounds, [&](std::uint64_t round) {
-        std::fprintf(stderr, "keyed queue, %zu to %zu items, round %d\n", sizes.front(), sizes.back(),
-                     static_cast<int>(round));
-        std::vector<double> costs;
+    const auto costs = medians(rounds, [&](std::uint64_t round) {
+        std::vector<double> of_round;
         for (std::size_t index = 0; index < sizes.size(); ++index) {
             const bench::keyed::Workload workload(sizes[index], 10 * sizes[index], round);
-            costs.push_back(bench::keyed::run_vigil(queues[index], workload, base_of(round), batch).total());
+            of_round.push_back(bench::keyed::run_vigil(queues[index], workload, base_of(round), batch).total());
         }
-        for (std::size_t index = 0; index < sizes.size() && sizes[index] <= most_of_literal; ++index) {
-            const bench::keyed::Workload workload(sizes[index], 10 * sizes[index], round);
-            costs.push_back(bench::keyed::run_literal(literals[index], workload, base_of(round)).total());
-        }
-        costs.push_back(costs[sizes.size() - 1] / costs[std::max<std::size_t>(sizes.size(), 2) - 2]);
-        return costs;
+        of_round.push_back(of_round.back() / of_round.front());
+        return of_round;
     });
     for (std::size_t index = 0; index < sizes.size(); ++index) {
-        const bool with_literal = sizes[index] <= most_of_literal;
-        report.scale.push_back(
-            {sizes[index], result[index], with_literal ? std::optional(result[sizes.size() + index]) : std::nullopt});
+        report.scale.push_back({sizes[index], costs[index], literal_cost_at(sizes[index], rounds)});
     }
+    return costs;
+}
+
+void measure_scale(Report& report, std::size_t most, long rounds) {
+    std::vector<std::size_t> sizes;
+    for (std::size_t items = 1000; items <= std::max<std::size_t>(most, 1000); items *= 10) sizes.push_back(items);
+    for (std::size_t index = 0; index + 2 < sizes.size(); ++index) costs_at(report, {sizes[index]}, rounds);
     if (sizes.size() < 2) return;
+    const auto last_two = costs_at(report, {sizes[sizes.size() - 2], sizes.back()}, rounds);
     const std::string name = std::to_string(sizes.back()) + " items / " + std::to_string(sizes[sizes.size() - 2]);
-    report.add("keyed, cost per message at " + name, result.back(), "", 1.8);
+    report.add("keyed, cost per message at " + name, last_two.back(), "", 1.8);
 }
 
 void measure_growth(Report& report, std::size_t items) {

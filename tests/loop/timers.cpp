@@ -180,21 +180,21 @@ TEMPLATE_LIST_TEST_CASE("A hundred years and the end of time are fine", "", Ever
 }
 
 TEMPLATE_LIST_TEST_CASE("A periodic timer goes from due to due: a late round does not delay the next", "", EveryWay) {
-    // The first round, due at 10 ms, is kept waiting until 14 ms at least. Counted from there the second would come
-    // after 24 ms and never before; it is due at 20 ms. A machine that stalls just then gets another try.
+    // The first round, due at 100 ms, is kept waiting until 140 ms at least. Counted from there the second would come
+    // after 240 ms and never before; it is due at 200 ms. A machine that stalls just then gets another try.
     bool on_time = false;
-    for (int tries = 0; tries < 50 && !on_time; ++tries) {
+    for (int tries = 0; tries < 20 && !on_time; ++tries) {
         TestType way;
         const auto start = Clock::now();
         int rounds = 0;
         vigil::TimerId timer{};
-        timer = way.loop.add_periodic_timer(10ms, [&] {
+        timer = way.loop.add_periodic_timer(100ms, [&] {
             if (++rounds < 2) return;
-            on_time = Clock::now() - start < 24ms;
+            on_time = Clock::now() - start < 240ms;
             way.loop.cancel_timer(timer);
         });
-        way.loop.add_timer(9ms, [&] {
-            while (Clock::now() - start < 14ms) {
+        way.loop.add_timer(90ms, [&] {
+            while (Clock::now() - start < 140ms) {
             }
         });
         way.run();
