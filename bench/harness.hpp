@@ -44,14 +44,6 @@ inline double resident_bytes() {
     return static_cast<double>(pages) * static_cast<double>(sysconf(_SC_PAGESIZE));
 }
 
-/// Starts this program anew with the setting of glibc that makes malloc() ask for huge pages, unless that was done.
-inline void use_huge_pages(char** argv) {
-    constexpr const char* setting = "GLIBC_TUNABLES";
-    if (std::getenv(setting) != nullptr) return;
-    setenv(setting, "glibc.malloc.hugetlb=1", 1);
-    execv("/proc/self/exe", argv);
-}
-
 /// Ends the program if a benchmark did not do what it claims to measure.
 inline void verify(bool true_or_worthless, std::string_view claim) {
     if (true_or_worthless) return;

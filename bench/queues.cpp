@@ -2,8 +2,7 @@
 // uv_timer_t, the schedule against a heap, the round queue, and what a queue needs as it grows.
 //
 // CPU time; rivals in interleaved rounds of one run, their queues warm from a round that is not counted; all results
-// are verified. `--json` writes the figures to stdout, for bench/plot. All of them use huge pages of memory, unless
-// --small-pages says otherwise: see docs/queues.md, "Large queues".
+// are verified. `--json` writes the figures to stdout, for bench/plot.
 
 #include <cstdio>
 #include <functional>
@@ -246,7 +245,6 @@ void measure_round(Report& report, std::size_t items, long rounds) {
 int main(int argc, char** argv) {
     bench::Arguments arguments(argc, argv);
     const bool json = arguments.flag("--json");
-    if (!arguments.flag("--small-pages")) bench::use_huge_pages(argv);
     const auto messages = static_cast<std::size_t>(arguments.get("--messages", 1'000'000));
     const auto most = static_cast<std::size_t>(arguments.get("--most", 10'000'000));
     const auto rounds = arguments.get("--rounds", 5);
