@@ -34,7 +34,10 @@ void expect(bool right, const char* claim) {
 
 class Owner {
    public:
-    [[nodiscard]] Schedule::Entry entry(Slot slot) const { return items[slot].entry; }
+    [[nodiscard]] Schedule::Entry entry(Slot slot) const {
+        ++asked;
+        return items[slot].entry;
+    }
     [[nodiscard]] TimePoint armed(Slot slot) const { return items[slot].armed; }
     void rearmed(Slot slot) {
         ++looked_at;
@@ -52,6 +55,7 @@ class Owner {
     };
     std::vector<Item> items;
     std::size_t looked_at = 0;
+    mutable std::size_t asked = 0;
 };
 
 /// A schedule beside a sorted set that holds the same.
@@ -150,6 +154,13 @@ class CheckedSchedule {
     }
     [[nodiscard]] bool check() const { return schedule.check(owner_); }
     [[nodiscard]] TimePoint earliest() const { return model_.begin()->due; }
+    /// How many entries the schedule asks for to know the earliest.
+    std::size_t cost_of_earliest() const {
+        owner_.asked = 0;
+        const auto found = schedule.earliest(owner_);
+        expect(found && same(*found, *model_.begin()), "the earliest is exact");
+        return owner_.asked;
+    }
 
     Schedule schedule;
     TimePoint now;
@@ -397,4 +408,18 @@ TEST_CASE(
         }
         REQUIRE(failures >= 3);
     }
+}
+
+TEST_CASE("Schedule knows the earliest at once if it is on top of the heap, or the first of an opened bucket") {
+    CheckedSchedule checked(TimePoint{});
+    for (int count = 0; count < 1024; ++count) checked.push(TimePoint{10s + Duration{count % 10}});  // in the heap
+    for (int count = 0; count < 5000; ++count) checked.push(TimePoint{10s + Duration{100 + count % 200}});
+    checked.now = TimePoint{10s};
+    REQUIRE(checked.take(unlimited));  // opens the bucket that holds them all
+    REQUIRE(checked.parked_before >= 5000);
+    REQUIRE(checked.cost_of_earliest() < 100);
+    checked.now = TimePoint{10s + 50us};
+    checked.take_all(unlimited);
+    REQUIRE(checked.size() == 5000);
+    REQUIRE(checked.cost_of_earliest() < 100);
 }

@@ -20,8 +20,9 @@ namespace vigil {
 /// before it has gone. Min-heaps hold the rest: what is due before the first ring begins, and what is due after the
 /// months. A schedule of few entries is just a heap. It holds at most 500 million.
 ///
-/// What it gains over a heap alone (bench/queues): a million entries cost half as much if they are near, two thirds if
-/// they are hours away; but some ten thousand cost up to twice as much, the more the fewer share a millisecond.
+/// What it gains over a heap alone (bench/queues): a million entries cost about half as much if they are near, two
+/// thirds if they are within an hour; but ten thousand that are spread over an hour cost two to two and a half times as
+/// much.
 ///
 /// An entry belongs to a slot of its owner, who keeps its due, its sequence and its place. The owner may give it a
 /// later due and a new sequence without telling (re-arm): when the old due comes up, the entry goes where it belongs.
